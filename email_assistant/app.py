@@ -10,7 +10,7 @@ from uuid import UUID
 
 from email_assistant.accounts.account import Account
 from email_assistant.accounts.accounts import Accounts
-from email_assistant.accounts.clients import Clients
+from email_assistant.accounts.clients import Clients, connect_of
 from email_assistant.accounts.sessions import Sessions
 from email_assistant.accounts.vault import Vault, keys_of
 from email_assistant.db.holder import Holder
@@ -138,7 +138,11 @@ class App:
 @asynccontextmanager
 async def open_app(settings: Settings, url: str, *, patience: float | None = None) -> AsyncIterator[App]:
     """Open everything that every command needs; the schema is brought up to date first. `patience`: seconds to wait
-    while another process does that; None: as long as it takes. Raises VaultError, BadFile, UnusableDatabase."""
+    while another process does that; None: as long as it takes.
+
+    Raises:
+        VaultError, BadFile, BadPlugin, UnusableDatabase.
+    """
     rules = RuleFiles(settings)
     rules.now()
     await migrate(url, patience=patience)
@@ -161,7 +165,7 @@ async def open_app(settings: Settings, url: str, *, patience: float | None = Non
             timeout=settings.google_timeout_seconds,
             limits=limits,
             busy_calendars=settings.also_busy,
-            provider=settings.mail_provider,
+            other=connect_of(settings.mail_provider),
         )
         ledger = Ledger(pool, settings.google_timeout_seconds)
         user_id = await accounts.home_user()

@@ -26,8 +26,8 @@ class Clients:
     timeout: float
     limits: Limits
     busy_calendars: Collection[str] = ()
-    provider: str | None = None
-    """The plugin whose accounts these are; None: Google."""
+    other: Connect | None = None
+    """What connects the accounts of another provider; None: they are Google's."""
     _clients: dict[UUID, tuple[datetime, GoogleAccount]] = field(default_factory=dict, init=False)
 
     async def get(self, account_id: UUID) -> GoogleAccount:
@@ -60,13 +60,12 @@ class Clients:
             await client.aclose()
 
     def _connect(self, account_id: UUID, token: dict[str, Any]) -> GoogleAccount:
-        """Raises VaultError, BadPlugin."""
+        """Raises VaultError."""
         exchange = partial(self.accounts.exchange_token, account_id)
         try:
-            if self.provider:
-                connect = connect_of(self.provider)
+            if self.other:
                 return _as_googles(
-                    connect(token, timeout=self.timeout, exchange_token=exchange, busy_calendars=self.busy_calendars)
+                    self.other(token, timeout=self.timeout, exchange_token=exchange, busy_calendars=self.busy_calendars)
                 )
             return GoogleAccount(
                 token,
@@ -82,14 +81,14 @@ class Clients:
             ) from None
 
 
-def connect_of(provider: str) -> Connect:
-    """What connects accounts of another provider than Google. Raises BadPlugin."""
-    return cast("Connect", plugin("mail_providers", provider).load())
+def connect_of(provider: str | None) -> Connect | None:
+    """What connects accounts of another provider than Google, if one is named. Raises BadPlugin."""
+    return cast("Connect", plugin("mail_providers", provider).load()) if provider else None
 
 
-async def address_of(provider: str, token: Mapping[str, Any], seconds: float) -> str:
-    """The mailbox that a login at another provider is for. Raises ValueError if it is none, GoogleError, BadPlugin."""
-    account = connect_of(provider)(token, timeout=seconds)
+async def address_of(connect: Connect, token: Mapping[str, Any], seconds: float) -> str:
+    """The mailbox that a login at another provider is for. Raises ValueError if it is none, GoogleError."""
+    account = connect(token, timeout=seconds)
     try:
         return (await account.gmail.profile()).address
     finally:

@@ -76,16 +76,15 @@ async def add(
     from email_assistant.inbox.standing import taken_back
 
     check_address(address)
-    other = load_settings().mail_provider
     try:
-        token = read_json_file(token_file) if other else read_token_file(token_file)
+        token = (read_json_file if load_settings().mail_provider else read_token_file)(token_file)
     except ValueError as error:
         raise CommandError(f"{error}; {_LOGIN_FILE}") from None
     begin = triage_begin(since)
     async with opened() as app:
         settings = app.settings
         try:
-            seconds = settings.google_timeout_seconds
+            other, seconds = app.clients.other, settings.google_timeout_seconds
             found = await (
                 clients.address_of(other, token, seconds) if other else address_of(token, settings.google_root, seconds)
             )

@@ -20,7 +20,6 @@ from pydantic import AliasChoices, Field, PrivateAttr, SecretStr, ValidationErro
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from email_assistant.errors import AssistantError, in_plain_words
-from email_assistant.settings.renamed import told_of_renamed
 from email_assistant.settings.values import (
     Contact,
     Days,
@@ -308,11 +307,6 @@ class Settings(_Home):
     def env_file(self) -> Path:
         """The file that settings come from, if there is one of this name; those of the demo come from one's own."""
         return self._source or self.folder / ENV_FILE
-
-    @property
-    def renamed(self) -> list[str]:
-        """What is set under a name that it has no more, a sentence each."""
-        return told_of_renamed(self.env_file)
 
     @property
     def unread_env_file(self) -> Path | None:

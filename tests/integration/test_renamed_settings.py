@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from email_assistant.settings import Settings
-from email_assistant.settings.renamed import RENAMED
+from email_assistant.settings.renamed import RENAMED, told_of_renamed
 from tests.doubles.daemon import Daemon
 
 TOLD = "EMAIL_ASSISTANT_WORKERS is called EMAIL_ASSISTANT_CONCURRENCY now"
@@ -13,11 +13,11 @@ TOLD = "EMAIL_ASSISTANT_WORKERS is called EMAIL_ASSISTANT_CONCURRENCY now"
 
 def test_it_counts_unless_the_new_one_is_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EMAIL_ASSISTANT_HOME", str(tmp_path))
-    assert Settings.load().renamed == []
+    assert told_of_renamed(Settings.load().env_file) == []
     (tmp_path / ".env").write_text("EMAIL_ASSISTANT_WORKERS=7\n")
     settings = Settings.load()
     assert settings.concurrency == 7
-    [told] = settings.renamed
+    [told] = told_of_renamed(settings.env_file)
     assert told.startswith(TOLD)
     monkeypatch.setenv("EMAIL_ASSISTANT_CONCURRENCY", "9")
     assert Settings.load().concurrency == 9
