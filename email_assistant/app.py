@@ -137,12 +137,8 @@ class App:
 
 @asynccontextmanager
 async def open_app(settings: Settings, url: str, *, patience: float | None = None) -> AsyncIterator[App]:
-    """Open everything that every command needs; the schema is brought up to date first. `patience`: seconds to wait
-    while another process does that; None: as long as it takes.
-
-    Raises:
-        VaultError, BadFile, BadPlugin, UnusableDatabase.
-    """
+    """Open everything that every command needs, with the schema brought up to date. `patience`: seconds to wait while
+    another process does that; None: as long as it takes. Raises VaultError, BadFile, BadPlugin, UnusableDatabase."""
     rules = RuleFiles(settings)
     rules.now()
     await migrate(url, patience=patience)
