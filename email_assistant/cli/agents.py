@@ -40,7 +40,8 @@ async def _run(name: str, task: str, *, as_json: bool) -> None:
 
     found = plugin("agents", name)
     async with open_models(load_settings()) as (models, tally):
-        graph = Loop(found.made(Agent, models), ask_tool=None).graph()
+        made = found.made(Agent, models)  # type: ignore[type-abstract]
+        graph = Loop(made, ask_tool=None).graph()
         ended = await graph.ainvoke({"run": {}, "messages": [HumanMessage(task)]})
     answer = ended["messages"][-1].text
     if as_json:

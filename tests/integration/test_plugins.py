@@ -98,14 +98,14 @@ class TestTools:
                 await home.app.tools.get("chat", home.account_id, "add_note")
 
 
-@in_one_loop
 class TestMailProvider:
+    @in_one_loop
     async def test_its_mail_is_answered(
         self, open_home: OpenHome, google: Google, model: Model, tmp_path: Path
     ) -> None:
         model.script([[reply("Friday is fine."), DONE]])
         token = json.loads(google.write_token_file(tmp_path / "token.json").read_text()) | {"root": google.root}
-        async with open_home(mail_provider="post", google_root=None) as home:
+        async with open_home(mail_provider="post") as home:
             since = datetime.now(UTC) - timedelta(days=2)
             account = await home.app.accounts.add(home.app.user_id, ADA, token, since, mode="send")
             assert account.provider == "plugin:post"
