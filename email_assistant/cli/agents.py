@@ -31,19 +31,11 @@ async def agent(
 
 
 async def _run(name: str, task: str, *, as_json: bool) -> None:
-    from langchain_core.messages import HumanMessage
-
-    from email_assistant.agents.agent import Agent
-    from email_assistant.agents.loop import Loop
     from email_assistant.app import open_models
-    from email_assistant.plugins import plugin
+    from email_assistant.work import added_agents
 
-    found = plugin("agents", name)
     async with open_models(load_settings()) as (models, tally):
-        made = found.made(Agent, models)  # type: ignore[type-abstract]
-        graph = Loop(made, ask_tool=None).graph()
-        ended = await graph.ainvoke({"run": {}, "messages": [HumanMessage(task)]})
-    answer = ended["messages"][-1].text
+        answer = await added_agents.run(name, models, task)
     if as_json:
         print_json({"answer": answer, "model_calls": tally.calls})
     else:
