@@ -143,7 +143,7 @@ class Daemon:
         handlers = Handlers(self.sync_account, self.backfill_account, self.advance, self.learn, self.tidy)
         present = asyncio.create_task(self.app.presence.keep())
         try:
-            await self.app.queue.work(handlers, slots=settings.workers, stop_seconds=settings.stop_seconds)
+            await self.app.queue.work(handlers, slots=settings.concurrency, stop_seconds=settings.stop_seconds)
         finally:
             await self.app.ledger.drain()
             present.cancel()

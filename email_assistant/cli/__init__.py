@@ -6,6 +6,7 @@ import typer
 
 from email_assistant.cli import (
     accounts,
+    agents,
     auction,
     auth,
     backup,
@@ -15,6 +16,7 @@ from email_assistant.cli import (
     gate,
     health,
     inbox,
+    keys,
     mails,
     mcp,
     memory,
@@ -52,10 +54,10 @@ def options(
 
 for command in (
     *(run.demo, run.up, run.api, run.scheduler, run.worker, mails.retry, health.status, health.doctor, health.activity),
-    *(backup.backup, backup.restore, auction.auction, rehearse.rehearse, replay.replay),
+    *(backup.backup, backup.restore, auction.auction, agents.agent, rehearse.rehearse, replay.replay),
 ):
     app.command(command.__name__)(command)
-for name, command in (("stop", stop.stop), ("go-on", stop.go_on)):
+for name, command in (("stop", stop.stop), ("go-on", stop.go_on), ("rotate-key", keys.rotate_key)):
     app.command(name)(command)
 for name, group in (
     *(("auth", auth), ("account", accounts), ("inbox", inbox), ("chat", chat), ("mails", mails), ("memory", memory)),

@@ -33,7 +33,7 @@ OF_OTHERS = {
     **dict.fromkeys(("pip", "npm"), "they install from registries, as `.ci/run` does"),
     "gcloud": "it needs a project at Google; what follows from it is in `test_google_push.py`",
     **dict.fromkeys(
-        ("docker", "kubectl", "sed", "sudo", "umask", "cat", "cd", "uvx"),
+        ("docker", "kubectl", "sed", "sudo", "git", "umask", "cat", "cd", "uvx"),
         "they deploy; the test of `deploy/` starts the same processes without Docker, systemd and a cluster",
     ),
 }
@@ -41,6 +41,7 @@ OF_OTHERS = {
 
 NOT_RUN = {
     "uv sync --locked": "the tests run in what it makes",
+    "uv build --wheel": "`test_wheel.py` does, and runs the demo from it",
     "uv venv tests/llama/.venv": "it installs from a registry, as `.ci/run` does",
     "uv pip install --python tests/llama/.venv --no-deps --require-hashes -r tests/llama/requirements.txt": "likewise",
     "uv venv --seed tests/open_edison/.venv": "likewise",
@@ -149,6 +150,7 @@ ON_ONES_OWN = {
     "uv run email-assistant up": Comes("Your inbox: http", stays=True, put=ANY_PORT),
     "uv run email-assistant status --env-file work.env": Comes(f"{ALEX}: active"),
     "uv run email-assistant backup assistant.tar.gz": Comes("Wrote assistant.tar.gz"),
+    "uv run email-assistant restore --check assistant.tar.gz": Comes("can be restored: in "),
     "uv run email-assistant restore --replace assistant.tar.gz": Comes(f"Restored {ALEX}"),
     "EMAIL_ASSISTANT_HOME=~/assistant-of-eve uv run email-assistant up --port 8775": Comes(
         "Your inbox: http", stays=True, put={"8775": "0"}, settings={"DATABASE_URL": "{eves}"}

@@ -32,7 +32,7 @@ async def in_flight(size: Size, progress: Progress) -> list[Figure]:
             figures.append(
                 Figure(f"{slots} in flight", "of the ideal", [share], Limit(least, at_least=True), note=note)
             )
-    shipped = float(Settings.model_fields["workers"].default)
+    shipped = float(Settings.model_fields["concurrency"].default)
     figures.append(Figure("mails in flight, as it ships", "", [shipped], Limit(_LEAST_SLOTS, at_least=True)))
     return figures
 
