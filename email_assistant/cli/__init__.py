@@ -12,6 +12,7 @@ from email_assistant.cli import (
     bench,
     chat,
     evaluate,
+    forget,
     gate,
     health,
     inbox,
@@ -59,7 +60,7 @@ for name, command in (("stop", stop.stop), ("go-on", stop.go_on)):
     app.command(name)(command)
 for name, group in (
     *(("auth", auth), ("account", accounts), ("inbox", inbox), ("chat", chat), ("mails", mails), ("memory", memory)),
-    *(("notify", notify), ("session", session), ("mcp", mcp), ("tools", tools), ("gate", gate)),
+    *(("notify", notify), ("session", session), ("forget", forget), ("mcp", mcp), ("tools", tools), ("gate", gate)),
     *(("bench", bench), ("eval", evaluate)),
 ):
     app.add_typer(group.app, name=name)

@@ -32,6 +32,7 @@ WRITER: Mapping[str, str] = {
     "inbox_items": "inbox/rows.sql",
     "judgements": "work/judgements.sql",
     "left_drafts": "outgoing/left_drafts.py",
+    "forgotten": "work/forgetting.sql",
     "gate_begun": "gate/sessions.sql",
     "gate_calls": "gate/ledger.py",
     "gate_ended": "gate/sessions.sql",
@@ -60,7 +61,7 @@ ANY: Mapping[str, str] = {
 UNNAMED: Mapping[str, str] = {
     **ANY,
     "db/lease.py": "the leases' own columns, of conversations, accounts and items",
-    "work/removal.py": "LangGraph's tables, by the names that it has for them",
+    "db/checkpoints.py": "LangGraph's tables, by the names that it has for them",
 }
 """Who writes tables whose names stand in no statement, and why."""
 
