@@ -12,6 +12,7 @@ from email_assistant.cli import (
     bench,
     chat,
     evaluate,
+    export,
     forget,
     gate,
     health,
@@ -53,7 +54,7 @@ def options(
 
 for command in (
     *(run.demo, run.up, run.api, run.scheduler, run.worker, mails.retry, health.status, health.doctor, health.activity),
-    *(backup.backup, backup.restore, auction.auction, rehearse.rehearse, replay.replay),
+    *(backup.backup, backup.restore, export.export, auction.auction, rehearse.rehearse, replay.replay),
 ):
     app.command(command.__name__)(command)
 for name, command in (("stop", stop.stop), ("go-on", stop.go_on)):
