@@ -53,7 +53,18 @@ def options(
 
 
 for command in (
-    *(run.demo, run.up, run.api, run.scheduler, run.worker, mails.retry, health.status, health.doctor, health.activity),
+    *(
+        run.demo,
+        run.up,
+        run.api,
+        run.scheduler,
+        run.worker,
+        mails.retry,
+        mails.why,
+        health.status,
+        health.doctor,
+        health.activity,
+    ),
     *(backup.backup, backup.restore, export.export, auction.auction, rehearse.rehearse, replay.replay),
 ):
     app.command(command.__name__)(command)
