@@ -53,19 +53,9 @@ def options(
 
 
 for command in (
-    *(
-        run.demo,
-        run.up,
-        run.api,
-        run.scheduler,
-        run.worker,
-        mails.retry,
-        mails.why,
-        health.status,
-        health.doctor,
-        health.activity,
-    ),
-    *(backup.backup, backup.restore, export.export, auction.auction, rehearse.rehearse, replay.replay),
+    *(run.demo, run.up, run.api, run.scheduler, run.worker, mails.retry, mails.why),
+    *(health.status, health.doctor, health.activity, backup.backup, backup.restore, export.export),
+    *(auction.auction, rehearse.rehearse, replay.replay),
 ):
     app.command(command.__name__)(command)
 for name, command in (("stop", stop.stop), ("go-on", stop.go_on)):

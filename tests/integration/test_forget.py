@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import httpx
+import psycopg
 import pytest
 
 from email_assistant.app import forgetting, past_mails, removal
@@ -12,10 +14,11 @@ from email_assistant.db.dump import blocks_of
 from email_assistant.db.lease import claim
 from email_assistant.gate.log import check, seal
 from email_assistant.inbox.items import Conflict, Invalid, NoItem
+from email_assistant.web.app import create_api
 from tests.doubles.google import Google
-from tests.doubles.model import Model
+from tests.doubles.model import Model, tool
 from tests.integration.home import Home, in_one_loop
-from tests.integration.scene import DONE, reply
+from tests.integration.scene import ADA, DONE, reply
 
 pytestmark = in_one_loop
 
@@ -172,3 +175,76 @@ async def test_it_is_refused_while_something_is_under_way(
     assert (await home.mail(zelda)).sender == WHO
     await mail(home, bob)
     assert await home.pending() == []
+
+
+async def test_the_page_and_the_api_show_it_first(home: Home, google: Google, model: Model) -> None:
+    zelda, bob, _ = await a_past(home, google, model)
+    transport = httpx.ASGITransport(create_api(home.app, home.works.chat, token=None, host="127.0.0.1"))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
+        assert f"/mails/{zelda}/forget" in (await http.get(f"/mails/{zelda}/trail")).text
+        page = (await http.get(f"/mails/{zelda}/forget")).text
+        assert f"The {UNIQUE} of May" in page
+        assert "Sign with Ada." in page
+        shown = (await http.get(f"/api/mails/{zelda}/forget")).json()
+        assert (shown["forgotten"], len(shown["conversations"])) == (False, 1)
+        done = await http.post(f"/mails/{zelda}/forget", data={"account": ADA})
+        assert (done.status_code, done.headers["location"]) == (303, "/mails")
+        assert (await http.get(f"/api/mails/{zelda}/trail")).status_code == 404
+        assert (await http.post(f"/api/mails/{bob}/forget")).json()["forgotten"]
+        assert (await http.get("/api/mails")).json()["items"] == []
+
+
+async def test_a_chat_that_named_it_goes_too_and_others_stay(home: Home, google: Google, model: Model) -> None:
+    zelda, _, _ = await a_past(home, google, model)
+    model.on_policy("inbox")
+    model.on_chat({"what of it": [[tool("find_mail", words=UNIQUE)], "It is about drums."], "hello": ["Hello."]})
+    now = await home.account()
+    await home.works.chat.ask(now, "about it", "what of it")
+    await home.works.chat.ask(now, "another", "hello")
+    forgets = forgetting(home.app)
+    plan = await forgets.plan(await forgets.of_mail(home.app.user_id, zelda))
+    assert [each.chat for each in plan.conversations if each.chat] == ["about it"]
+    await mail(home, zelda)
+    rows = await home.sql("select chat_id from threads where chat_id is not null")
+    assert [row["chat_id"] for row in rows] == ["another"]
+
+
+async def test_another_programs_agents_calls_are_blotted_out_and_the_log_says_so(home: Home) -> None:
+    user = home.app.user_id
+    asked = [f"write to {WHO}"]
+    await home.sql("insert into gate_sessions (user_id, name, requests) values (%s, 's', %s)", user, asked)
+    await home.sql(
+        """insert into gate_begun (user_id, session_id, call_id, tool, arguments, verdict, reason, external, cleared)
+           select user_id, id, c, 'send', a, 'allow', 'it may', true, true
+           from gate_sessions, (values ('one', %s::text), ('two', 'nobody')) as v (c, a)""",
+        f"to {WHO}",
+    )
+    await home.sql(
+        """insert into gate_ended (user_id, session_id, call_id, status, result)
+           select user_id, session_id, call_id, 'ok', arguments from gate_begun"""
+    )
+    await seal(home.app.pool)
+    await correspondent(home, "")
+    rows = await home.sql("select b.arguments, e.result from gate_begun b join gate_ended e using (call_id) order by 1")
+    assert [(row["arguments"], row["result"]) for row in rows] == [("nobody", "nobody"), (None, None)]
+    assert await home.sql("select requests from gate_sessions") == [{"requests": []}]
+    found = await check(home.app.pool)
+    assert (found.faults, found.forgotten) == ([], 2)
+    await home.sql("update gate_begun set arguments = 'another' where call_id = 'two'")
+    assert [fault.what for fault in (await check(home.app.pool)).faults] == ["begun"]
+
+
+async def test_killed_half_way_it_goes_on(home: Home, google: Google, model: Model) -> None:
+    zelda, _, _ = await a_past(home, google, model)
+    await home.sql(
+        """create function fails() returns trigger language plpgsql as $$ begin raise exception 'killed'; end $$;
+           create trigger fails before delete on threads for each row execute function fails()"""
+    )
+    with pytest.raises(psycopg.Error):
+        await mail(home, zelda)
+    assert (await home.mail(zelda)).sender == WHO
+    assert await home.sql("select gmail_id from forgotten") == []
+    await home.sql("drop trigger fails on threads")
+    await mail(home, zelda)
+    with pytest.raises(NoItem):
+        await forgetting(home.app).of_mail(home.app.user_id, zelda)
