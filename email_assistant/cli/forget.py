@@ -20,7 +20,7 @@ from email_assistant.cli.context import (
 from email_assistant.cli.mails import MailId
 
 if TYPE_CHECKING:
-    from email_assistant.work.forgetting import Forgetting, Plan, Wanted
+    from email_assistant.work.forgetting import Forgetting, ToForget, WhatGoes
 
 _MOST_SHOWN = 30
 _AFTERWARDS = (
@@ -81,7 +81,7 @@ def account(address: accounts.Address, yes: Yes = False) -> None:
     accounts.remove(address, yes=yes)
 
 
-async def _shown_or_done(forgets: "Forgetting", wanted: "Wanted", *, yes: bool, as_json: bool) -> None:
+async def _shown_or_done(forgets: "Forgetting", wanted: "ToForget", *, yes: bool, as_json: bool) -> None:
     plan = await (forgets.carry_out(wanted) if yes else forgets.plan(wanted))
     if as_json:
         print_json({"forgotten": yes, **plan.told})
@@ -95,7 +95,7 @@ async def _shown_or_done(forgets: "Forgetting", wanted: "Wanted", *, yes: bool, 
         say("Nothing was forgotten yet: the same with --yes does it.")
 
 
-def _print(plan: "Plan") -> None:
+def _print(plan: "WhatGoes") -> None:
     print_text(f"What goes: {plan.what}.")
     if plan.conversations:
         print_table(

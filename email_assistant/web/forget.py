@@ -11,7 +11,7 @@ from email_assistant.web.dependencies import Assistant
 from email_assistant.web.errors import documented
 from email_assistant.web.mails import OfAccount
 from email_assistant.web.schemas import Told
-from email_assistant.work.forgetting import Plan
+from email_assistant.work.forgetting import WhatGoes
 
 
 class GoesOut(Told):
@@ -40,7 +40,7 @@ class ForgetOut(BaseModel):
     refused: list[str] = Field(description="Why it can't be forgotten now.")
 
     @classmethod
-    def of(cls, plan: Plan, *, forgotten: bool) -> Self:
+    def of(cls, plan: WhatGoes, *, forgotten: bool) -> Self:
         return cls.model_validate({**plan.told, "forgotten": forgotten})
 
 

@@ -47,7 +47,7 @@ _HELD_CALL = "another program's agent waits for your answer on a call that names
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class Going:
     """What goes as a whole."""
 
     id: UUID
@@ -85,11 +85,11 @@ class Named:
 
 
 @dataclass(frozen=True)
-class Plan:
+class WhatGoes:
     """What would be forgotten."""
 
     what: str
-    conversations: list[Conversation] = field(default_factory=list)
+    conversations: list[Going] = field(default_factory=list)
     rules: list[str] = field(default_factory=list)
     """What they say."""
     past_mails: int = 0
@@ -126,7 +126,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ToForget:
     """What a person wants forgotten."""
 
     what: str
@@ -148,7 +148,7 @@ class Forgetting:
         self._mails = mails
         self._memory = memory
 
-    async def of_mail(self, user_id: UUID, mail_id: str, account: str | None = None) -> Wanted:
+    async def of_mail(self, user_id: UUID, mail_id: str, account: str | None = None) -> ToForget:
         """A mail, to be forgotten with its conversation. Raises NoItem."""
         mail = await self._mails.get(user_id, mail_id, account)
         [at] = await self._rows("of_mail", {"user": user_id, "account": mail.account, "mail": mail_id})
@@ -156,22 +156,22 @@ class Forgetting:
         subjects = [_longest(row["subject"]) for row in await self._rows("subjects", {"thread": at["id"]})]
         telling = [each for each in subjects if len(each) >= _TELLING]
         what = f"the conversation of the mail “{mail.subject or '(no subject)'}” from {mail.sender}"
-        return Wanted(what, user_id, Named.of(ids), Named.of([*ids, *telling]), at)
+        return ToForget(what, user_id, Named.of(ids), Named.of([*ids, *telling]), at)
 
-    def of_correspondent(self, user_id: UUID, who: str) -> Wanted:
+    def of_correspondent(self, user_id: UUID, who: str) -> ToForget:
         """Everything that names an address, or any address of a domain. Raises Invalid."""
         who = who.strip().lower()
         address = who if "@" in who[1:] else f"x@{who.removeprefix('@')}"
         if not is_valid_address(address):
             raise Invalid(f"{who!r} is neither an address, as bob@example.org, nor a domain, as @example.org")
         named = Named.of([who if "@" in who[1:] else f"@{who.removeprefix('@')}"])
-        return Wanted(f"everything that names {who}", user_id, named, named)
+        return ToForget(f"everything that names {who}", user_id, named, named)
 
-    async def plan(self, wanted: Wanted) -> Plan:
+    async def plan(self, wanted: ToForget) -> WhatGoes:
         """What would go; nothing is changed."""
         found = await self._conversations(wanted)
         ids = [each["id"] for each in found]
-        shown = await fetched_as(Conversation, self._pool, _SQL["shown"], {"threads": ids})
+        shown = await fetched_as(Going, self._pool, _SQL["shown"], {"threads": ids})
         rules, past, open_readers = list[str](), 0, 0
         for account_id in await self._accounts(wanted):
             rules += [rule.text for _, rule in await self._memory.naming(account_id, wanted.named.text)]
@@ -185,9 +185,9 @@ class Forgetting:
         ]
         refused = [_READ_ELSEWHERE.format(open_readers, "run" if open_readers == 1 else "runs")] if open_readers else []
         refused += [_HELD_CALL] if held["n"] else []
-        return Plan(wanted.what, shown, rules, past, blotted["n"], notes, refused)
+        return WhatGoes(wanted.what, shown, rules, past, blotted["n"], notes, refused)
 
-    async def carry_out(self, wanted: Wanted) -> Plan:
+    async def carry_out(self, wanted: ToForget) -> WhatGoes:
         """Forget it; returns what that was. Raises Conflict: not now, and why. What was forgotten until then stays so,
         and the same again finds the rest."""
         plan = await self.plan(wanted)
@@ -202,7 +202,7 @@ class Forgetting:
                 await self._forget(wanted, account_id, ids[start : start + _AT_ONCE], every)
         return plan
 
-    async def _forget(self, wanted: Wanted, account_id: UUID, ids: list[UUID], every: list[UUID]) -> None:
+    async def _forget(self, wanted: ToForget, account_id: UUID, ids: list[UUID], every: list[UUID]) -> None:
         given = wanted.given(account=account_id, threads=ids, all=every)
         async with self._pool.connection() as conn, conn.transaction():
             await lock_profiles(conn, account_id, *PROFILES)
@@ -222,7 +222,7 @@ class Forgetting:
             await forget_in_log(conn, "ran", await self._ids(conn, "calls", given))
             await threads.forget(conn, ids)
 
-    async def _blot(self, wanted: Wanted) -> None:
+    async def _blot(self, wanted: ToForget) -> None:
         """Take the words out of what other programs' agents told."""
         for session in await sessions.naming(self._pool, wanted.user, wanted.named.text):
             async with self._pool.connection() as conn, conn.transaction():
@@ -232,14 +232,14 @@ class Forgetting:
         async with self._pool.connection() as conn, conn.transaction():
             await forget_in_log(conn, "answered", await rows.blot_calls(conn, wanted.user, wanted.named.text))
 
-    async def _conversations(self, wanted: Wanted) -> list[Mapping[str, Any]]:
+    async def _conversations(self, wanted: ToForget) -> list[Mapping[str, Any]]:
         """Those that go, each with its account."""
         if wanted.of_mail is None:
             return list(await self._rows("naming", wanted.given(chats_alone=False)))
         # The mail last: as long as it is there, the same can be begun again.
         return [*await self._rows("naming", wanted.given(wanted.chats, chats_alone=True)), wanted.of_mail]
 
-    async def _accounts(self, wanted: Wanted) -> list[UUID]:
+    async def _accounts(self, wanted: ToForget) -> list[UUID]:
         """The person's, that of the mail last."""
         last = wanted.of_mail["account_id"] if wanted.of_mail else None
         query = "select id from accounts where user_id = %s order by id is not distinct from %s::uuid, id"
