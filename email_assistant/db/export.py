@@ -122,7 +122,10 @@ class _Pieces:
         return len(data)
 
     def flush(self) -> None:
-        pass
+        """Nothing is held back."""
+
+    def close(self) -> None:
+        """There is nothing to give back."""
 
     def taken(self) -> bytes:
         taken, self._written = bytes(self._written), bytearray()
@@ -132,7 +135,7 @@ class _Pieces:
 async def _rows(conn: Connection, table: str, user_id: UUID) -> AsyncIterator[list[str]]:
     query = sql.SQL("select (to_jsonb(t) - %(hidden)s::text[])::text as row from {} t where ").format(
         sql.Identifier(table)
-    ) + sql.SQL(_OF_PERSON.get(table, "t.user_id = %(user)s"))  # type: ignore[arg-type]
+    ) + sql.SQL(_OF_PERSON.get(table, "t.user_id = %(user)s"))
     async with conn.cursor(name="export") as cursor:
         await cursor.execute(query, {"user": user_id, "hidden": list(HIDDEN.get(table, ()))})
         while found := await cursor.fetchmany(_AT_ONCE):

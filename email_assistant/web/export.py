@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 from importlib.metadata import version
+from typing import Any
 
 from fastapi import APIRouter
 from fastapi.responses import StreamingResponse
@@ -10,7 +11,9 @@ from email_assistant.db.export import zipped
 from email_assistant.web.dependencies import Assistant
 from email_assistant.web.errors import documented
 
-_ZIP = {200: {"content": {"application/zip": {"schema": {"type": "string", "format": "binary"}}}}}
+_ZIP: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"application/zip": {"schema": {"type": "string", "format": "binary"}}}}
+}
 
 router = APIRouter(prefix="/api", tags=["mails"])
 

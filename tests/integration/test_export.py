@@ -43,7 +43,7 @@ def test_every_table_that_is_somebodys_is_exported_or_has_its_reason(database_ur
                where c.table_schema = %s and t.table_type = 'BASE TABLE' group by 1""",
             (SCHEMA,),
         ).fetchall()
-    tables = dict(columns)
+    tables: dict[str, list[str]] = dict(columns)
     owned = {name for name, has in tables.items() if "user_id" in has or name.startswith("checkpoint")}
     assert set(EXPORTED) | set(LEFT_OUT) == (owned | {"users", "store"}) - {"checkpoint_migrations"}
     assert not set(EXPORTED) & set(LEFT_OUT)
