@@ -25,6 +25,8 @@ EXPORTED: Final[Mapping[str, str]] = {
     "inbox_items": "what was proposed to you, and what you decided",
     "corrections": "where you said what a mail should have been",
     "judgements": "what was thought of mail by your habits, and what was right",
+    "past_judgements": "what would have been thought of mail of the past, and what became of it",
+    "sorted_again": "what the model said of mail by rules that were tried on it",
     "classifiers": "the versions of what learned from your habits",
     "effects": "what was sent or done, with Google's ids",
     "left_drafts": "drafts that were left in Gmail",
