@@ -144,7 +144,6 @@ async def open_app(settings: Settings, url: str, *, patience: float | None = Non
     await migrate(url, patience=patience)
     async with make_pool(url, size=20, idle_seconds=settings.lease_seconds) as pool:
         queue = Queue(pool, url)
-        await queue.open()
         vault = Vault(secret_key(settings))
         accounts = Accounts(pool, vault, settings.provider)
         limits = Limits(
@@ -232,7 +231,6 @@ async def open_app(settings: Settings, url: str, *, patience: float | None = Non
             await app.aclose()
             await outward.aclose()
             await pictures.aclose()
-            await queue.close()
 
 
 @asynccontextmanager

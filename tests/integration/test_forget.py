@@ -12,7 +12,7 @@ from email_assistant.app import forgetting, past_mails, removal
 from email_assistant.db.backup import back_up
 from email_assistant.db.dump import blocks_of
 from email_assistant.db.lease import claim
-from email_assistant.gate.log import check, seal
+from email_assistant.gate.log import check
 from email_assistant.inbox.items import Conflict, Invalid, NoItem
 from email_assistant.web.app import create_api
 from tests.doubles.google import Google
@@ -67,7 +67,7 @@ async def a_past(home: Home, google: Google, model: Model) -> tuple[str, str, li
     account = await home.account()
     await past.fetch(account, [zelda, bob])
     await home.app.accounts.set_background(home.account_id, "Ada, who likes drums.")
-    await seal(home.app.pool)
+    await check(home.app.pool)
     return zelda, bob, [UNIQUE, WHO, google.message(zelda).message_id.strip("<>")]
 
 
@@ -223,7 +223,7 @@ async def test_another_programs_agents_calls_are_blotted_out_and_the_log_says_so
         """insert into gate_ended (user_id, session_id, call_id, status, result)
            select user_id, session_id, call_id, 'ok', arguments from gate_begun"""
     )
-    await seal(home.app.pool)
+    await check(home.app.pool)
     await correspondent(home, "")
     rows = await home.sql("select b.arguments, e.result from gate_begun b join gate_ended e using (call_id) order by 1")
     assert [(row["arguments"], row["result"]) for row in rows] == [("nobody", "nobody"), (None, None)]
