@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from email_assistant.tools.overview import Overview
     from email_assistant.tools.registry import Registry
     from email_assistant.work.chat import Chat
+    from email_assistant.work.forgetting import Forgetting
     from email_assistant.work.rehearsed_letters import RehearsedLetters
     from email_assistant.work.removal import Removal
     from email_assistant.work.what_if import WhatIf
@@ -359,6 +360,13 @@ def removal(app: App, account: Account) -> "Removal":
 
     settler = Settler(Runs(app.pool), app.ledger, app.clients, app.tools.settle)
     return Removal(app.pool, app.accounts, app.clients, app.ledger, settler, app.settings.lease_seconds, app.holder)
+
+
+def forgetting(app: App) -> "Forgetting":
+    """What forgets a mail or a correspondent."""
+    from email_assistant.work.forgetting import Forgetting
+
+    return Forgetting(app.pool, app.mails, open_memory(app))
 
 
 def _fill_toolbox(app: App) -> Toolbox:

@@ -30,7 +30,7 @@ from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
 from email_assistant.db.lease import HELD, Lease, RowChange
-from email_assistant.db.pool import Pool
+from email_assistant.db.pool import Connection, Pool
 from email_assistant.db.serializer import ForeignCheckpoint, PlainSerializer
 
 _PULLED = "~__pregel_pull"
@@ -239,3 +239,11 @@ class FencedSaver(AsyncPostgresSaver):
 def _place(config: RunnableConfig) -> tuple[str, str]:
     """LangGraph's thread, and the part of its graph."""
     return config["configurable"]["thread_id"], config["configurable"].get("checkpoint_ns", "")
+
+
+async def forget(conn: Connection, run_ids: Sequence[UUID]) -> None:
+    """Delete all checkpoints of runs, in the caller's transaction."""
+    for table in ("checkpoints", "checkpoint_blobs", "checkpoint_writes"):
+        await conn.execute(
+            f"delete from {table} where thread_id = any(%s)".encode(), ([str(each) for each in run_ids],)
+        )

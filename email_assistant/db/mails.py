@@ -30,7 +30,7 @@ async def _threads(cursor: AsyncCursor[dict[str, Any]]) -> list[UUID]:
 
 
 async def insert(conn: Connection, **row: object) -> str | None:
-    """Make a row, by column; returns its state, None if the mail is there.
+    """Make a row, by column; returns its state, None if the mail is there, or is to stay forgotten.
 
     What a run of its conversation has sent, as far as the ledger knows by now, needs no look.
     """

@@ -3,11 +3,12 @@
 -- name: insert
 insert into mails (account_id, gmail_id, user_id, thread_id, own, sender, subject, content, readable, received_at,
                    state, reason)
-values (%(account_id)s, %(gmail_id)s, %(user_id)s, %(thread_id)s, %(own)s, %(sender)s, %(subject)s, %(content)s,
+select %(account_id)s, %(gmail_id)s, %(user_id)s, %(thread_id)s, %(own)s, %(sender)s, %(subject)s, %(content)s,
         %(readable)s, %(received_at)s,
         case when %(own)s and exists (select from effects e where e.account_id = %(account_id)s and e.state = 'done'
                                       and e.thread_id = %(thread_id)s and e.external_id = %(gmail_id)s)
-             then 'done' else %(state)s end, %(reason)s)
+             then 'done' else %(state)s end, %(reason)s
+where not exists (select from forgotten where account_id = %(account_id)s and gmail_id = %(gmail_id)s)
 on conflict do nothing returning state
 
 -- name: given

@@ -141,3 +141,8 @@ async def learn_later(conn: Connection, item_id: UUID, most_tries: int) -> bool:
     """Back off after a failed try; returns whether it was given up, after so many."""
     row = await (await _run(conn, _SQL["learn_later"], most_tries, item_id)).fetchone()
     return bool(row and row["given_up"])
+
+
+async def blot_calls(conn: Connection, user_id: UUID, named: str) -> list[UUID]:
+    """Take the words out of what other agents had asked, where any match a pattern; returns of which."""
+    return [row["id"] for row in await (await _run(conn, _SQL["blot_calls"], user_id, named)).fetchall()]

@@ -118,3 +118,11 @@ update inbox_items set learn_after = clock_timestamp() + back_off(learn_tries, '
        learned_at = case when learn_tries >= %s then clock_timestamp() end
 where id = %s
 returning learned_at is not null as given_up
+
+-- name: blot_calls
+-- Other agents' calls alone; of what waits nothing is blotted out.
+update inbox_items i
+set args = '{}', mail_text = '', marks = null, typed = '{}', new_recipients = '{}', conflicts = '{}', because = null,
+    asked_because = null, taken_back = null, doubts = null, words = '',
+    decision = case when decision is not null then json_build_object('type', decision->>'type', 'args', null) end
+where user_id = %s and run_id is null and status not in ('pending', 'decided') and (to_jsonb(i) - 'words')::text ~* %s returning id

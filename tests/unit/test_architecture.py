@@ -53,6 +53,7 @@ READS_OR_WRITES = {
 
 COLLABORATORS = {
     *("Accounts", "Clients", "Conversations", "Corrections", "Driver", "DueWork", "FencedSaver", "Handover", "Inbox"),
+    *("Forgetting",),
     *("KeyedOutbox", "Labels", "Learner", "Ledger", "MailAgent", "Mailboxes", "Mails", "Memory", "Models", "PastMails"),
     *(
         "Questions",
