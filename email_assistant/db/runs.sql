@@ -17,7 +17,7 @@ update runs set reason = %(why)s where id = %(run)s
 update runs set state = 'acting', reason = null, tries = %s where id = %s and {held}
 
 -- name: rested
-update runs set state = %s, answer = %s, reason = null, tries = 0 where id = %s and {held}
+update runs set state = %s, answer = %s, pruned = %s, reason = null, tries = 0 where id = %s and {held}
 
 -- name: failed
 update runs set state = 'failed',

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from psycopg.types.json import Json
 
+from email_assistant.db.lease import Lease, RowChange
 from email_assistant.db.pool import Connection, Pool, fetched
 from email_assistant.db.statements import statements
 from email_assistant.gate.doubts import Doubt
@@ -46,13 +47,26 @@ class Questions:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def project(self, conn: Connection, run_id: UUID, mail_text: str, asked: Iterable[Asked]) -> None:
-        """Make a row of each question; a repeat changes nothing.
+    async def project(
+        self, conn: Connection, lease: Lease, run_id: UUID, mail_text: str, asked: Iterable[Asked]
+    ) -> None:
+        """Make a row of each question; a repeat changes nothing. Raises LeaseLost."""
+        for change in await self.projected(conn, run_id, mail_text, asked):
+            await lease.guarded(conn, f"{change.statement} returning id", *change.parameters)
+
+    async def projected(
+        self, conn: Connection, run_id: UUID, mail_text: str, asked: Iterable[Asked], *, is_first: bool = False
+    ) -> list[RowChange]:
+        """What makes a row of each question; a repeat changes nothing.
 
         What the person had decided in runs that this one took the place of was not done: what it asks first says so,
         and what they had written stands in its field again.
+
+        Args:
+            is_first: the run took the place of no other.
         """
-        overtaken = await self._overtaken(conn, run_id)
+        overtaken = [] if is_first else await self._overtaken(conn, run_id)
+        made: list[RowChange] = []
         told = "; ".join(map(not_done, overtaken)) or None
         for question in asked:
             value, judged = question.value, question.judged
@@ -72,7 +86,8 @@ class Questions:
                 "asked_because": told,
                 "taken_back": Json(typed) if typed else None,
             }
-            await rows.insert(conn, run_id, mail_text, row)
+            made.append(rows.insert(run_id, mail_text, row))
+        return made
 
     async def _overtaken(self, conn: Connection, run_id: UUID) -> list[Overtaken]:
         """What the person had decided to do in the runs that a run took the place of, before it asks anything: of each
@@ -101,7 +116,8 @@ class Questions:
         asked = 1 + await rows.times_asked(conn, run_id, call["call_id"])
         nobody = {"new_recipients": [], "marks": Json([])}
         row = {**call, **nobody, "allowed": ["accept", "ignore"], "teaches": False, "asked": asked}
-        await rows.insert(conn, run_id, mail_text, row)
+        change = rows.insert(run_id, mail_text, row, held="true")
+        await conn.execute(change.statement.encode(), change.parameters)
 
     async def to_be_done(self, run_id: UUID) -> set[str]:
         """Ids of the calls that a run's decided items say to carry out."""
