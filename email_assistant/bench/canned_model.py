@@ -37,26 +37,18 @@ class CannedModel:
     @asynccontextmanager
     async def serve(self) -> AsyncIterator[str]:
         """Listen on a free loopback port; yields the base URL."""
-        app = Starlette(routes=[Route("/v1/chat/completions", self._complete, methods=["POST"])])
-        server = _QuietServer(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            # asyncio does so only where the socket names its protocol; else each answer waits 40 ms for a delayed ACK
-            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            serving = asyncio.create_task(server.serve(sockets=[listener]))
-            try:
-                yield f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
-            finally:
-                server.should_exit = True
-                await serving
+        async with served(Starlette(routes=[Route("/v1/chat/completions", self._complete, methods=["POST"])])) as root:
+            yield f"{root}/v1"
 
     async def _complete(self, request: Request) -> JSONResponse:
         body = await request.json()
         tokens = self.count(_prompt(body))
         self.calls += 1
         self.prompt_tokens += tokens
-        if body.get("tools") and self._given == len(self.messages):
-            return JSONResponse({"error": {"message": "no answer is left", "type": "invalid_request_error"}}, 400)
-        answer = self._answer(body)
+        try:
+            answer = self._message(body)
+        except NoAnswerLeft as error:
+            return JSONResponse({"error": {"message": str(error), "type": "invalid_request_error"}}, 400)
         usage = {"prompt_tokens": tokens, "completion_tokens": 0, "total_tokens": tokens}
         return JSONResponse(
             {
@@ -64,19 +56,40 @@ class CannedModel:
                 "object": "chat.completion",
                 "created": 0,
                 "model": body["model"],
-                "choices": [{"index": 0, "message": {"role": "assistant", **answer}, "finish_reason": "stop"}],
+                "choices": [{"index": 0, "message": _wire(answer), "finish_reason": "stop"}],
                 "usage": usage,
             }
         )
 
-    def _answer(self, body: Mapping[str, Any]) -> dict[str, Any]:
+    def _message(self, body: Mapping[str, Any]) -> Calls | str:
+        """What the model says: tool calls, or a text. Raises NoAnswerLeft."""
         if body.get("tools"):
-            calls = self.messages[self._given]
+            if self._given == len(self.messages):
+                raise NoAnswerLeft("no answer is left")
             self._given += 1
-            return {"content": None, "tool_calls": [_wire(n, *call) for n, call in enumerate(calls)]}
+            return self.messages[self._given - 1]
         if body["response_format"]["json_schema"]["name"] == "triage":
-            return {"content": json.dumps({"reasoning": "As planned.", "classification": self.classification})}
-        return {"content": json.dumps(_LEARNED)}
+            return json.dumps({"reasoning": "As planned.", "classification": self.classification})
+        return json.dumps(_LEARNED)
+
+
+class NoAnswerLeft(Exception):
+    """The model was asked more often than was planned."""
+
+
+@asynccontextmanager
+async def served(app: Starlette) -> AsyncIterator[str]:
+    """Serve it on a free loopback port while the block lasts; yields the root URL."""
+    server = _QuietServer(uvicorn.Config(app, log_config=None, access_log=False))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        # asyncio does so only where the socket names its protocol; else each answer waits 40 ms for a delayed ACK
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        serving = asyncio.create_task(server.serve(sockets=[listener]))
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            await serving
 
 
 class _QuietServer(uvicorn.Server):
@@ -86,9 +99,14 @@ class _QuietServer(uvicorn.Server):
         yield
 
 
-def _wire(number: int, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    function = {"name": name, "arguments": json.dumps(arguments)}
-    return {"id": f"call_{number}", "type": "function", "function": function}
+def _wire(answer: Calls | str) -> dict[str, Any]:
+    if isinstance(answer, str):
+        return {"role": "assistant", "content": answer}
+    calls = [
+        {"id": f"call_{n}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+        for n, (name, arguments) in enumerate(answer)
+    ]
+    return {"role": "assistant", "content": None, "tool_calls": calls}
 
 
 def _prompt(body: Mapping[str, Any]) -> str:

@@ -1,17 +1,20 @@
 """`email-assistant bench`: measurements of the program, each with what it was measured on."""
 
 import os
-import platform
 from dataclasses import asdict
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from email_assistant.cli.capacity import capacity
 from email_assistant.cli.context import AsJson, awaited, complain, ended_in_words, err, out, print_json, print_table
+from email_assistant.cli.machine import machine
+from email_assistant.cli.speed import speed
 
 app = typer.Typer(help="Measure the program on this machine.", no_args_is_help=True)
+app.command()(speed)
+app.command()(capacity)
 
 
 @app.command()
@@ -39,7 +42,7 @@ async def cost(as_json: AsJson = False) -> None:
                 "within": figures.within(case.most),
             }
         )
-    measured_on = _machine() | {"tokenizer": tokenizer()}
+    measured_on = machine() | {"tokenizer": tokenizer()}
     if as_json:
         print_json({**measured_on, "cases": rows})
     else:
@@ -74,7 +77,7 @@ async def inbox(
 
     err.print(f"Filling a database with {items:,} items…")
     report = await measure(items)
-    measured_on = _machine() | {"cores": str(os.cpu_count()), "postgres": report.postgres}
+    measured_on = machine() | {"cores": str(os.cpu_count()), "postgres": report.postgres}
     cases = [asdict(timing) | {"within": timing.within} for timing in report.timings]
     if as_json:
         print_json(
@@ -147,12 +150,3 @@ def toolbench(
     if scores["calls"] and scores["failed"]["server"] == scores["calls"]:
         complain(f"{server} answered no call: start it, or name another with --server; the same command goes on then")
         raise typer.Exit(1)
-
-
-def _machine() -> dict[str, str]:
-    return {
-        "machine": f"{platform.system()} {platform.machine()}",
-        "python": platform.python_version(),
-        "email-assistant": version("email-assistant"),
-        "langgraph": version("langgraph"),
-    }

@@ -244,7 +244,7 @@ class EmbeddedPostgres:
     ) -> subprocess.Popen[bytes]:
         """Run a program of Postgres from a thread that lives as long as it does.
 
-        Linux sends the signal of `_die_with_parent` when the thread that forked ends, whatever the process does."""
+        Linux sends the signal of `die_with_parent` when the thread that forked ends, whatever the process does."""
         started: Future[subprocess.Popen[bytes]] = Future()
 
         def run() -> None:
@@ -263,7 +263,7 @@ class EmbeddedPostgres:
                         user=account.user,
                         group=account.group,
                         extra_groups=account.groups,
-                        preexec_fn=_die_with_parent(signal.SIGINT if lock else signal.SIGKILL),  # noqa: PLW1509
+                        preexec_fn=die_with_parent(signal.SIGINT if lock else signal.SIGKILL),  # noqa: PLW1509
                     )
             except BaseException as error:
                 started.set_exception(error)
@@ -384,7 +384,7 @@ def _as_seen_by(account: SystemUser, folder: Path) -> str:
     return "/proc/self/cwd" if account.user is not None and sys.platform == "linux" else str(folder)
 
 
-def _die_with_parent(last_signal: signal.Signals) -> Callable[[], None] | None:
+def die_with_parent(last_signal: signal.Signals) -> Callable[[], None] | None:
     """What a new process does before exec so that Linux sends it the signal when we die.
 
     SIGINT has Postgres end sessions and stop; initdb would finish first, and what it made is of no use to anyone.

@@ -260,7 +260,7 @@ class TestArrows:
     @pytest.mark.parametrize(
         ("name", "users"),
         [
-            ("servers.google_sandbox", {"bench.cost", "cli.demo", "programs"}),
+            ("servers.google_sandbox", {"bench.cost", "bench.speed.outside", "cli.demo", "programs"}),
             ("servers.demo_model", {"cli.demo", "programs"}),
         ],
     )

@@ -54,6 +54,7 @@ BY_TRIGGERS: Mapping[str, str] = {"gate_log": "seals what becomes of the others,
 """What nobody writes by themselves, and why."""
 ANY: Mapping[str, str] = {
     "bench/inbox.py": "fills a database of its own",
+    "bench/speed/cursor.py": "likewise",
     "db/restore.py": "puts a backup in place of everything, and sets it to rest",
 }
 """Who writes any table, and why."""

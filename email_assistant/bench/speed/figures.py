@@ -1,0 +1,66 @@
+"""What was measured, and what it is held against."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from email_assistant.errors import AssistantError
+
+
+class SpeedUnknown(AssistantError):
+    """It could not be measured; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What the product asks of itself."""
+
+    value: float
+    at_least: bool = False
+
+    def keeps(self, found: float) -> bool:
+        return found >= self.value if self.at_least else found <= self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One thing that was measured, several times where there is a spread. With a floor, what counts against the limit
+    is how many times the floor it is, round by round."""
+
+    name: str
+    unit: str
+    ours: Sequence[float]
+    limit: Limit | None = None
+    floor: Sequence[float] = ()
+    note: str = ""
+
+    @property
+    def counted(self) -> float:
+        if self.floor:
+            return median(ours / floor for ours, floor in zip(self.ours, self.floor, strict=True))
+        return median(self.ours)
+
+    @property
+    def within(self) -> bool:
+        return self.limit is None or self.limit.keeps(self.counted)
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much of everything is measured: 1 is the usual size."""
+
+    share: float
+
+    def of(self, usual: int, least: int = 1) -> int:
+        return max(least, round(usual * self.share))
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Tells how far a row has come."""
+
+    row: str
+    say: Callable[[str], None]
+
+    def __call__(self, what: str) -> None:
+        self.say(f"{self.row}: {what}")

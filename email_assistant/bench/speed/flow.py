@@ -1,0 +1,83 @@
+"""How much it does at once: mails while the model takes its time, and decisions while Google does."""
+
+import asyncio
+import heapq
+import time
+from collections.abc import Sequence
+
+from email_assistant.bench.speed.figures import Figure, Limit, Progress, Size
+from email_assistant.bench.speed.stage import Stage, postgres, scratch, staged, until
+from email_assistant.settings import Settings
+
+_IN_FLIGHT = {16: 0.95, 64: 0.85}
+_MODEL_SECONDS, _JITTER = 2.0, 0.25
+_EACH = 6  # mails of each slot
+_LEAST_SLOTS = 32
+_GOOGLE_SECONDS = 0.2
+_MOST_SECONDS = 8.0
+
+
+async def in_flight(size: Size, progress: Progress) -> list[Figure]:
+    """How much of what is possible gets done with a model that takes its time: how long so many slots take for the
+    model's answers alone, against how long the mails took from the first question to the model on."""
+    figures, seconds = [], _MODEL_SECONDS * min(1.0, size.share * 2)
+    with scratch() as folder, postgres(folder) as server:
+        for usual, least in _IN_FLIGHT.items():
+            slots = size.of(usual, 2)
+            async with staged(server, folder, f"slots_{usual}", workers=slots) as stage:
+                progress(f"{slots} in flight")
+                await stage.handle("ignored", min(slots, 8))
+                share, mails = await _share(stage, slots, seconds)
+            note = f"{mails} ignored mails, a model of {seconds:g} s ± {_JITTER:.0%}"
+            figures.append(
+                Figure(f"{slots} in flight", "of the ideal", [share], Limit(least, at_least=True), note=note)
+            )
+    shipped = float(Settings.model_fields["workers"].default)
+    figures.append(Figure("mails in flight, as it ships", "", [shipped], Limit(_LEAST_SLOTS, at_least=True)))
+    return figures
+
+
+async def _share(stage: Stage, slots: int, seconds: float) -> tuple[float, int]:
+    model = stage.outside.model
+    model.seconds, model.jitter = seconds, _JITTER
+    mails = await stage.outside.deliver("ignored", slots * _EACH)
+    await stage.program.look()
+    await until(lambda: bool(model.waits), "the model is asked", every=0.005)
+    began = time.monotonic()
+    await stage.until_done(mails)
+    return ideal(model.waits, slots) / (time.monotonic() - began), len(mails)
+
+
+def ideal(waits: Sequence[float], slots: int) -> float:
+    """Seconds until all are over when each begins as soon as one of so many slots is free."""
+    ends = [0.0] * slots
+    for wait in waits:
+        heapq.heapreplace(ends, ends[0] + wait)
+    return max(ends)
+
+
+async def decisions(size: Size, progress: Progress) -> list[Figure]:
+    """How long it takes from many decisions at once until the last reply has left, with a slow way to Google."""
+    replies = size.of(100, 4)
+    with scratch() as folder, postgres(folder) as server:
+        async with staged(server, folder, "decisions") as stage:
+            await stage.handle("accepted", 4)
+            progress(f"{replies} replies are proposed")
+            mails = await stage.outside.deliver("accepted", replies)
+            await stage.program.look()
+            items = await stage.waiting(set(mails), replies)
+            sent = await stage.outside.sent()
+            stage.outside.line.seconds = _GOOGLE_SECONDS
+            progress(f"{replies} replies are accepted")
+            began = time.monotonic()
+            await asyncio.gather(*map(stage.program.accept, items.values()))
+
+            async def all_sent() -> bool:
+                return await stage.outside.sent() == sent + replies
+
+            await until(all_sent, f"{replies} replies are sent")
+            took = time.monotonic() - began
+            stage.outside.line.seconds = 0
+            await stage.until_done(mails)
+    note = f"each call of Google takes {_GOOGLE_SECONDS * 1000:.0f} ms more"
+    return [Figure(f"{replies} decisions at once, until all are sent", "s", [took], Limit(_MOST_SECONDS), note=note)]

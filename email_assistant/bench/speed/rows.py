@@ -1,0 +1,26 @@
+"""What can be measured, by name, in the order in which it is shown."""
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from email_assistant.bench.speed.chat import chat
+from email_assistant.bench.speed.commands import commands
+from email_assistant.bench.speed.cursor import expired_cursor
+from email_assistant.bench.speed.figures import Figure, Progress, Size
+from email_assistant.bench.speed.flow import decisions, in_flight
+from email_assistant.bench.speed.idle import accounts, alone
+from email_assistant.bench.speed.mail import cpu, statements, stored
+
+Measure = Callable[[Size, Progress], Awaitable[list[Figure]]]
+
+ROWS: Mapping[str, Measure] = {
+    "cpu": cpu,
+    "statements": statements,
+    "accounts": accounts,
+    "idle": alone,
+    "in-flight": in_flight,
+    "decisions": decisions,
+    "stored": stored,
+    "commands": commands,
+    "chat": chat,
+    "cursor": expired_cursor,
+}
