@@ -224,14 +224,16 @@ class FencedSaver(AsyncPostgresSaver):
 
         In our graphs only tasks that were sent (`Send`) have others beside them. What any other wrote stands in the
         checkpoint that follows at once; a process that dies in between does the task again, which every node allows.
-        That it failed is told by whoever ran it.
+        That it failed is told by whoever ran it. What a nested graph asks, it has kept itself.
         """
         kept = WRITES_IDX_MAP.keys() - {ERROR}
-        if task_path.startswith(_PULLED) and not any(channel in kept for channel, _ in writes):
+        known = _known.get() or _Known()
+        asked = {question.id for channel, value in writes if channel == INTERRUPT for question in value}
+        is_nested = asked <= known.questions and all(channel == INTERRUPT for channel, _ in writes)
+        if is_nested or (task_path.startswith(_PULLED) and not any(channel in kept for channel, _ in writes)):
             return
         kinds, blobs = await asyncio.to_thread(self._dumped, [value for _, value in writes])
         special = all(channel in WRITES_IDX_MAP for channel, _ in writes)
-        known = _known.get() or _Known()
         with known.writing(_place(config)):
             async with self._pool.connection() as conn:
                 await lease_of(config).guarded(
@@ -242,7 +244,7 @@ class FencedSaver(AsyncPostgresSaver):
                     *([channel for channel, _ in writes], kinds, blobs),
                     durable=False,
                 )
-        known.questions |= {question.id for channel, asked in writes if channel == INTERRUPT for question in asked}
+        known.questions |= asked
 
     async def drop(self, run_ids: Sequence[UUID]) -> None:
         """Delete all that is kept of runs that nobody goes on with."""

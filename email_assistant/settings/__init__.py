@@ -190,11 +190,7 @@ class Settings(_Home):
     """The same of a decision by a command, as another has to be typed to take it back; never less than `undo_seconds`,
     and 0 with that."""
     keep_checkpoints_days: Days = Field(0, ge=0)
-    """Days for which is kept how far the work on a mail had come that is done; 0: nothing of that is."""
-    keep_trail_days: Days | None = Field(None, ge=15)
-    """Days after which of a mail that is done no more is kept than what came of it; unset: never."""
-    keep_text_days: Days | None = Field(None, ge=15)
-    """Days after which a mail's text is deleted here, and stands at Gmail alone; unset: never."""
+    """Days for which LangGraph's checkpoints of a mail are kept that is done; 0: they go with its end."""
     expire_days: Days | None = Field(None, ge=1)
     """Days after which what still waits is ignored by itself, and nothing is learned from it; unset: never."""
     workers: int = Field(4, ge=1)

@@ -23,7 +23,7 @@ from email_assistant.model import BadAnswer, ModelFault, ModelRefused
 from email_assistant.model.several import several
 from email_assistant.tools.send_email import LETTER
 from email_assistant.tools.spec import ToolError
-from email_assistant.work.conversations import Conversations, UnreadableMail, conversation_text
+from email_assistant.work.conversations import Conversations, StoredMail, UnreadableMail, conversation_text, triage_text
 from email_assistant.work.handover import came_after, never_answered
 
 What = Literal["triage", "drafts"]
@@ -128,15 +128,21 @@ class Replay:
         await several(partial(one, case) for case in cases)
 
     async def _case(self, account: Account, row: Mapping[str, Any]) -> Replayable | None:
-        calls: Calls = [(name, args) for name, args in row["proposed"] or ()]
-        told = await self._told(account, row) if calls else ()
-        if told is None:
+        try:
+            stored = await self._conversations.read(row["thread_id"])
+        except UnreadableMail:
             return None
+        run = row["input"]
+        if not run.get("text"):
+            [of] = [each for each in stored if each.gmail_id == row["mail_id"]]
+            run = {**run, "text": triage_text(of, account.zone)}
+        calls: Calls = [(name, args) for name, args in row["proposed"] or ()]
+        told = await self._told(account, row, stored) if calls else ()
         tokens = (row["prompt"], row["completion"]) if row["prompt"] else None
         return Replayable(
             row["what"],
             row["run_id"],
-            row["input"],
+            run,
             account,
             row["mail_id"],
             row["sender"],
@@ -149,15 +155,12 @@ class Replay:
             tokens,
         )
 
-    async def _told(self, account: Account, row: Mapping[str, Any]) -> Sequence[AnyMessage] | None:
-        """What a run's model is told before its first proposal, of the mail that was there then; None: it can't be read
-        any more."""
+    async def _told(
+        self, account: Account, row: Mapping[str, Any], stored: Sequence[StoredMail]
+    ) -> Sequence[AnyMessage]:
+        """What a run's model is told before its first proposal, of the mail that was there then."""
         mail_id, covered = row["mail_id"], row["covered"]
         newest = covered[-1] if mail_id in covered else mail_id
-        try:
-            stored = await self._conversations.read(row["thread_id"])
-        except UnreadableMail:
-            return None
         letters = [each for each in stored if each.gmail_id in {*row["input"]["mails"], newest}]
         text = await asyncio.to_thread(conversation_text, letters, mail_id, newest, account.zone)
         said = [row["instruction"]] if row["instruction"] else []

@@ -4,7 +4,8 @@
 -- What the person has corrected has the class of before that. What was sorted without a model is left out.
 select 'triage' as what, r.id as run_id, r.input, m.account_id, m.gmail_id as mail_id, m.sender, m.subject,
        m.received_at as at, coalesce(c.was, m.classification) as class,
-       case when m.classification <> c.was then m.classification end as corrected, null as proposed, u.prompt, u.completion
+       case when m.classification <> c.was then m.classification end as corrected, null as proposed, u.prompt,
+       u.completion, m.thread_id
 from mails m
 cross join lateral (
     select id, input from runs where thread_id = m.thread_id and mail_id = m.gmail_id and input->>'given' is null

@@ -20,7 +20,7 @@ from email_assistant.db.pool import Connection, Pool, StoppablePool, session_set
 log = logging.getLogger(__name__)
 
 BACKGROUND, DECISIONS, BACKFILL = "background", "decisions", "backfill"
-_DECISION_SLOTS = 2
+_DECISION_SLOTS = 24
 _BACKFILL_SLOTS = 2
 _CONNECTIONS = 4
 _POLL_SECONDS = 2.0
