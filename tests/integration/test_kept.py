@@ -48,7 +48,7 @@ async def test_checkpoints_go_with_the_end_and_what_was_done_is_still_told(
     assert await home.is_done(mail_id)
     assert not any((await kept(home)).values())
     told = await home.item(item)
-    assert (told.state, "Does Friday suit you?" in told.mail_text) == ("sent", True)
+    assert (told.state, "Does Friday suit you?" in told.mail_text) == ("approved", True)
     [run] = await home.sql("select state, pruned, input from runs")
     assert (run["state"], run["pruned"], run["input"]["mail"]) == ("done", True, mail_id)
 
@@ -73,8 +73,12 @@ async def test_what_is_over_is_never_started_again(home: Home, google: Google, m
 
 
 async def test_they_stay_as_long_as_the_end_is_not_stored(home: Home, google: Google, model: Model) -> None:
+    model.script([[reply("Friday is fine."), DONE]])
+    mail_id = await home.receive()
+    [item] = await home.pending()
     await home.sql(REFUSES_ENDS)
-    mail_id = await accepted(home, model)
+    await home.decide(item, "accept")
+    await home.step()
     assert not await home.is_done(mail_id)
     assert len(google.sent) == 1
     assert all((await kept(home)).values())
