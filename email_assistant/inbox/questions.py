@@ -7,7 +7,7 @@ from uuid import UUID
 
 from psycopg.types.json import Json
 
-from email_assistant.db.lease import Lease, RowChange
+from email_assistant.db.lease import HELD, RowChange
 from email_assistant.db.pool import Connection, Pool, fetched
 from email_assistant.db.statements import statements
 from email_assistant.gate.doubts import Doubt
@@ -47,15 +47,20 @@ class Questions:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def project(
-        self, conn: Connection, lease: Lease, run_id: UUID, mail_text: str, asked: Iterable[Asked]
-    ) -> None:
-        """Make a row of each question; a repeat changes nothing. Raises LeaseLost."""
-        for change in await self.projected(conn, run_id, mail_text, asked):
-            await lease.guarded(conn, f"{change.statement} returning id", *change.parameters)
+    async def project(self, conn: Connection, run_id: UUID, mail_text: str, asked: Iterable[Asked]) -> None:
+        """Make a row of each question, in the caller's transaction; a repeat changes nothing."""
+        for change in await self.projected(conn, run_id, mail_text, asked, held="true"):
+            await conn.execute(change.statement.encode(), change.parameters)
 
     async def projected(
-        self, conn: Connection, run_id: UUID, mail_text: str, asked: Iterable[Asked], *, is_first: bool = False
+        self,
+        conn: Connection,
+        run_id: UUID,
+        mail_text: str,
+        asked: Iterable[Asked],
+        *,
+        is_first: bool = False,
+        held: str = HELD,
     ) -> list[RowChange]:
         """What makes a row of each question; a repeat changes nothing.
 
@@ -64,6 +69,7 @@ class Questions:
 
         Args:
             is_first: the run took the place of no other.
+            held: what a row is made under.
         """
         overtaken = [] if is_first else await self._overtaken(conn, run_id)
         made: list[RowChange] = []
@@ -86,7 +92,7 @@ class Questions:
                 "asked_because": told,
                 "taken_back": Json(typed) if typed else None,
             }
-            made.append(rows.insert(run_id, mail_text, row))
+            made.append(rows.insert(run_id, mail_text, row, held=held))
         return made
 
     async def _overtaken(self, conn: Connection, run_id: UUID) -> list[Overtaken]:

@@ -104,7 +104,7 @@ class ByChat(Kind[Standing]):
             for question in asked:
                 named = named_in(did(messages), question.value["args"])
                 about = ABOUT + "\n".join(named) if named else ""
-                await self.questions.project(conn, lease, run.id, shown + about, [question])
+                await self.questions.project(conn, run.id, shown + about, [question])
             if link:
                 await self.questions.ask_to_open(conn, run.id, link["url"], link["message"], shown)
             await self.runs.rested(conn, lease, run.id, "waiting" if asked or link else "done", answer)

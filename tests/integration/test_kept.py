@@ -4,8 +4,7 @@ from typing import Any
 
 from tests.doubles.google import Google
 from tests.doubles.model import Model
-from tests.integration.conftest import OpenHome
-from tests.integration.home import Home, in_one_loop
+from tests.integration.home import Home, OpenHome, in_one_loop
 from tests.integration.scene import DONE, reply
 
 pytestmark = in_one_loop
