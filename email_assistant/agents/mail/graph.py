@@ -123,7 +123,8 @@ class MailAgent(Assistant):
         """The messages with the person's own letters before the conversation. They are in no checkpoint: none is shown
         any more once the person says so."""
         opening, *rest = messages
-        block = await self.own_letters.block({**run, "text": opening.text}, account) if self.own_letters else ""
+        answered = opening.text.rpartition("<mail ")[2]  # it stands last
+        block = await self.own_letters.block({**run, "text": answered}, account) if self.own_letters else ""
         return [HumanMessage(f"{block}\n\n{opening.text}"), *rest] if block else messages
 
     async def ran(self, call: Call, name: str, args: dict[str, Any]) -> Ran:
