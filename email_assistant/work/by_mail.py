@@ -127,12 +127,11 @@ class ByMail(Kind[Conversation]):
 
     async def _judged_by(self, at: Conversation, run: RunRow, asked: Sequence[Mapping[str, Any]]) -> GateSession:
         """What the gate has judged these calls by just now, or would, where they were judged before a restart."""
-        judged = {id(session): session for value in asked if (session := at.judged.get(value["call_id"]))}
-        if len(judged) == 1 and all(value["call_id"] in at.judged for value in asked):
-            return next(iter(judged.values()))
-        return await self.evidence.of(
-            run.input, [value["args"] for value in asked], await self.conversations.letters(at)
-        )
+        session = at.judged.get(asked[0]["call_id"])
+        if session is not None and all(at.judged.get(value["call_id"]) is session for value in asked):
+            return session
+        letters = await self.conversations.letters(at)
+        return await self.evidence.of(run.input, [value["args"] for value in asked], letters)
 
     async def _asked(
         self, lease: Lease, at: Conversation, run: RunRow, interrupt: Interrupt, session: GateSession
