@@ -24,6 +24,7 @@ from email_assistant.inbox.mails import Correction
 from email_assistant.memory.correction import teach_triage
 from email_assistant.memory.learn import Learner, Lesson, ProfileChanged
 from email_assistant.memory.profiles import Memory
+from email_assistant.memory.trial import PastTrial
 from email_assistant.model import ModelDown, Models
 from email_assistant.outgoing.left_drafts import LeftDrafts
 from email_assistant.outgoing.letters import Mailer
@@ -48,6 +49,7 @@ from email_assistant.work.labels import Labels
 from email_assistant.work.precedents import Precedents
 from email_assistant.work.runs import Runs
 from email_assistant.work.settle import Settler
+from email_assistant.work.sort_again import SortAgain
 from email_assistant.work.tasks import Handlers
 
 if TYPE_CHECKING:
@@ -358,7 +360,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
             watches,
             driver,
             invoker,
-            Learner(memory, app.models),
+            Learner(memory, app.models, PastTrial(app.pool, SortAgain(app.pool, app.accounts, app.models, settings))),
             memory,
             saver,
             open_chat(app, callbacks),
@@ -388,7 +390,8 @@ async def open_replay(
     evidence = Evidence(app.pool, app.accounts, app.recipients, memory, conversations)
     async with open_models(settings) as (models, tally):
         agent = _mail_agent(app, models, memory, evidence, handover, None, None)
-        yield Replay(app.pool, conversations, agent, app.complete, background), tally
+        letters = settings.past_mail
+        yield Replay(app.pool, conversations, agent, app.complete, background, shows_letters=letters), tally
 
 
 def _mail_agent(

@@ -5,10 +5,10 @@
 select 'triage' as what, r.id as run_id, r.input, m.account_id, m.gmail_id as mail_id, m.sender, m.subject,
        m.received_at as at, coalesce(c.was, m.classification) as class,
        case when m.classification <> c.was then m.classification end as corrected, null as proposed, u.prompt,
-       u.completion, m.thread_id
+       u.completion, m.thread_id, r.created_at as began, null as letters
 from mails m
 cross join lateral (
-    select id, input from runs where thread_id = m.thread_id and mail_id = m.gmail_id and input->>'given' is null
+    select id, input, created_at from runs where thread_id = m.thread_id and mail_id = m.gmail_id and input->>'given' is null
     order by attempt desc limit 1) as r
 left join lateral (
     select was from corrections where account_id = m.account_id and mail_id = m.gmail_id order by at limit 1) as c on true
@@ -28,7 +28,10 @@ select 'drafts' as what, r.id as run_id, r.input, r.account_id, m.gmail_id as ma
        (select i.decision->>'args' from inbox_items i where i.run_id = r.id and i.kind = 'notification'
         and i.decision->>'type' = 'response' limit 1) as instruction,
        (select json_agg(json_build_array(g.call_id, g.tool, g.answer) order by g.id) from gate_calls g
-        where g.run_id = r.id and g.answer is not null and g.tool <> '{own_letters}' and g.at < asked.created_at) as read
+        where g.run_id = r.id and g.answer is not null and g.tool <> %(letters)s and g.at < asked.created_at) as read,
+       r.created_at as began, (
+           select answer from gate_calls where run_id = r.id and tool = %(letters)s and server is null
+           order by id limit 1) as letters
 from runs r join mails m on m.account_id = r.account_id and m.gmail_id = r.mail_id
 cross join lateral (
     select group_id, created_at from inbox_items where run_id = r.id and interrupt_id is not null and kind <> 'notification'

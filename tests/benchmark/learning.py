@@ -1,12 +1,14 @@
-"""Simulated weeks from an empty history: what the cascade of triage saves, and whether its limits hold.
+"""Simulated weeks from an empty history, or a rehearsed one: what the cascade of triage saves, and whether its limits
+hold.
 
     uv run python -m tests.benchmark.learning
 
 Two simulations, of invented people alone: they show how the machinery behaves, and not how good it is for anybody.
 
 - *Weeks*: people with invented mail, gone through in time by the program's own classifier, versions, proof and lot
-  (`rehearsal/study.py`, `rehearsal/learned.py`, `triage/cascade.py`), with sender rules as corrections make them. The
-  model is an oracle that is wrong in a given share of cases, whatever it is told; nothing was asked of a real one.
+  (`rehearsal/study.py`, `rehearsal/learned.py`, `triage/cascade.py`), with sender rules as corrections make them: what
+  would undo a decision is held (`memory/replay.py`), and the person answers by what most of that sender's mail needs.
+  The model is an oracle that is wrong in a given share of cases, whatever it is told; nothing was asked of a real one.
 - *Lives*: the proof alone, of a thousand people who stay as they are, with error rates on both sides of the limits, and
   of some who change. Here confidences are drawn, and so are errors.
 """
@@ -14,7 +16,7 @@ Two simulations, of invented people alone: they show how the machinery behaves, 
 import argparse
 import platform
 import sys
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -27,10 +29,15 @@ from typing import Final
 # ruff: noqa: T201
 from email_assistant.mail.address import Address
 from email_assistant.mail.message import Mail
+from email_assistant.memory.decisions import MOST, PastDecision
+from email_assistant.memory.replay import undone
+from email_assistant.memory.rules import Rule
+from email_assistant.memory.senders import deciding, stated
+from email_assistant.rehearsal.foretold import foretell
 from email_assistant.rehearsal.learned import Predecessor, Truth, learn, next_version
 from email_assistant.rehearsal.recorded import Recorded
 from email_assistant.rehearsal.study import Study
-from email_assistant.triage.cascade import LIMITS, MISSED, Judgement, is_checked, may_decide, nothing_proven, take
+from email_assistant.triage.cascade import LIMITS, Judgement, is_checked, may_decide, nothing_proven, take
 from email_assistant.triage.classifier import Classifier, TooFewOutcomes
 from email_assistant.triage.plain import IGNORE, NOTIFY, OUTCOMES, RESPOND
 from email_assistant.triage.versions import FIRST, GROWS
@@ -44,8 +51,13 @@ NOTICED: Final = 0.8
 """The share of wrongly ignored mails that the person finds and corrects; others stay as they are, or are answered."""
 BY_CLASS: Final = 0.5
 """The share of corrections that name the class, and so make a sender rule; others only answer what is shown."""
+TEMPTING: Final = 1 / 3
+"""The share of the senders whose mail was sometimes opened in the past though it needed nothing."""
+OPENED: Final = 0.2
+"""The share of such mail of theirs that was."""
 SILENCE: Final = timedelta(days=14)
 HUNDRED: Final = 100
+CLAIMS: Final = [(kind, claim) for kind, claims in LIMITS.items() for claim in claims]
 
 _ASKS = ("Can you send me the numbers?", "What do you think?", "Please confirm by Friday.", "Could we meet this week?")
 _TELLS = ("For your information.", "The minutes are attached.", "This went out today.", "No action is needed.")
@@ -64,6 +76,13 @@ class Sender:
     needs: str  # what those need
     else_needs: str  # what their other mails need
 
+    @property
+    def mostly(self) -> str | None:
+        """What most of their mail needs; None where that can't be said."""
+        if self.needs == self.else_needs:
+            return self.needs
+        return None if self.asks == 0.5 else self.needs if self.asks > 0.5 else self.else_needs
+
 
 @dataclass(frozen=True, slots=True)
 class Post:
@@ -73,6 +92,7 @@ class Post:
     mail: Mail
     at: datetime
     truth: str
+    who: Sender
 
 
 def senders(random: Random) -> list[Sender]:
@@ -114,7 +134,16 @@ def post(seed: int, mails: int, noise: float) -> Iterator[Post]:
                  auto_submitted=False, bulk=who.bulk, note=""),
             at,
             truth,
+            who,
         )  # fmt: skip
+
+
+def answer(each: Post, at: datetime) -> Recorded:
+    mail = each.mail
+    assert mail.sender
+    letter = Mail(f"<own.{each.id}@x>", mail.message_id, (), Address("Ada", ADA), (), (mail.sender,), (),
+                  f"Re: {mail.subject}", at, "Yes.", "Yes.", (), auto_submitted=False, bulk=False, note="")  # fmt: skip
+    return Recorded(f"own.{each.id}", letter, at, True, frozenset({"sent"}), each.id)
 
 
 @dataclass(slots=True)
@@ -147,14 +176,17 @@ class Life:
     mails: int
     noise: float
     by_class: float
+    history: int = 0  # mails before the first that is sorted
     hundreds: list[Week] = field(default_factory=list)
     versions: list[tuple[datetime, int, bool]] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)  # of each decision
     first_by_habits: int | None = None
+    held: int = 0  # corrections that would have undone a decision
 
     def live(self) -> None:
         self.random = Random(self.seed + 1)
-        self.rules: dict[str, str] = {}
+        self.rules: dict[str, Rule] = {}  # by sender
+        self.decided: deque[PastDecision] = deque(maxlen=MOST)
         self.entries: list[Recorded] = []
         self.cases: dict[str, tuple[str, float, bool, bool]] = {}
         self.taught: list[Truth] = []
@@ -162,12 +194,36 @@ class Life:
         self.proof = nothing_proven()
         self.student: tuple[Study, Classifier, datetime] | None = None
         self.fed = 0
-        for number, each in enumerate(post(self.seed, self.mails, self.noise)):
+        posts = post(self.seed, self.history + self.mails, self.noise)
+        self._rehearse([next(posts) for _ in range(self.history)])
+        for number, each in enumerate(posts):
             if number % HUNDRED == 0:
                 self.hundreds.append(Week())
             self._settle(each.at)
             self._triage(number, each, self.hundreds[-1])
             self.entries.append(Recorded(each.id, each.mail, each.at, False, frozenset(), each.id))
+
+    def _rehearse(self, past: Sequence[Post]) -> None:
+        """What a rehearsal reads of it, and what that proves."""
+        if not past:
+            return
+        for each in past:
+            labels = self._labels(each) if each.at < past[-1].at - SILENCE else frozenset[str]()
+            self.entries.append(Recorded(each.id, each.mail, each.at, False, labels, each.id))
+            if each.truth == RESPOND:
+                self.entries.append(answer(each, each.at + timedelta(hours=self.random.expovariate(1 / 6))))
+        self.entries.sort(key=lambda entry: entry.at)
+        study = Study([ADA])
+        study.take(self.entries)
+        for case in foretell(study, [entry for entry in self.entries if not entry.own]):
+            take(self.proof, Judgement(case.thought, case.confidence, case.truth, False, False, past=True))
+
+    def _labels(self, each: Post) -> frozenset[str]:
+        """What is to be ignored lies unopened, but for some of some senders' mail."""
+        sender = each.mail.sender.email if each.mail.sender else ""
+        tempts = Random(sender).random() < TEMPTING
+        opened = each.truth != IGNORE or (tempts and self.random.random() < OPENED)
+        return frozenset({"inbox"} if opened else {"unread"})
 
     def _settle(self, now: datetime) -> None:
         due = sorted((each for each in self.pending if each.at <= now), key=lambda each: each.at)
@@ -198,10 +254,10 @@ class Life:
             self.student, self.fed = (study, learned[1], learned[0]), len(self.entries)
 
     def _triage(self, number: int, each: Post, week: Week) -> None:
-        sender = each.mail.sender.email if each.mail.sender else ""
-        if sender in self.rules:
+        rule = self.rules.get(each.who.address)
+        if rule and (said_by := deciding([rule], each.who.address)):
             week.rules += 1
-            self._answered(each, self.rules[sender], week)
+            self._answered(each, said_by[0].classification, week)
             return
         thought, decided, checked = None, False, False
         if self.student:
@@ -233,6 +289,8 @@ class Life:
         soon = each.at + timedelta(hours=self.random.expovariate(1 / 6))
         if given == each.truth:
             silent = given == IGNORE
+            if not silent:
+                self._decided(each, given)
             at = each.at + SILENCE if silent else soon
             self.pending.append(Pending(at, each.id, each.truth, silent))
             return
@@ -245,17 +303,37 @@ class Life:
             return
         week.corrected += 1
         self.pending.append(Pending(soon, each.id, each.truth, silent=False))
-        if self.random.random() < self.by_class and each.mail.sender:
-            self.rules[each.mail.sender.email] = each.truth
+        by_class = self.random.random() < self.by_class
+        if by_class or given != IGNORE:
+            self._decided(each, given)
+        if by_class:
+            self._taught(each)
+
+    def _decided(self, each: Post, given: str) -> None:
+        right = frozenset({each.truth})
+        self.decided.append(PastDecision(each.id, each.who.address, each.mail.subject, given, right, each.at))  # type: ignore[arg-type]
+
+    def _taught(self, each: Post) -> None:
+        """A correction by class, as `memory/profiles.py` takes it: what it contradicts decides nothing more, and it is
+        itself a rule once the person says so."""
+        sender, origin = each.who.address, {"correction": each.id}
+        said = Rule(sender, stated(sender, each.truth), origin, "", [], removed=False)  # type: ignore[arg-type]
+        known = [self.rules[sender]] if sender in self.rules else []
+        if undone(known, said, self.decided):
+            self.held += 1
+            self.rules.pop(sender, None)
+            if each.truth != each.who.mostly:
+                return
+        self.rules[sender] = said
 
 
-def weeks(persons: int, mails: int) -> None:
-    print(f"\nWeeks: {persons} people, {mails:,} mails each at {MAILS_A_DAY} a day, from an empty history; the oracle "
-          f"in the model's place is wrong in {ORACLE_WRONG:.0%}")  # fmt: skip
-    for seed in range(persons):
+def weeks(persons: Sequence[int], mails: int, history: int) -> None:
+    print(f"\nWeeks: {len(persons)} people, {mails:,} mails each at {MAILS_A_DAY} a day, after {history:,} "
+          f"that were rehearsed; the oracle in the model's place is wrong in {ORACLE_WRONG:.0%}")  # fmt: skip
+    for seed in persons:
         noise, by_class = ((0.002, BY_CLASS), (0.01, BY_CLASS), (0.03, BY_CLASS), (0.002, 0.0))[seed % 4]
         begun = perf_counter()
-        life = Life(seed, mails, noise, by_class)
+        life = Life(seed, mails, noise, by_class, history)
         life.live()
         took = perf_counter() - begun
         print(
@@ -280,8 +358,8 @@ def weeks(persons: int, mails: int) -> None:
             else "-"
         )
         print(f"  first decided by habits: {life.first_by_habits}; decided so: {decided:,}, of these missed: {missed}; "
-              f"versions kept: {kept} of {len(life.versions)}; a judgement takes {slowest}")  # fmt: skip
-        bounds = ", ".join(f"{claim}: {life.proof.bound(claim):.2%}" for claim in LIMITS)
+              f"held: {life.held}; versions kept: {kept} of {len(life.versions)}; a judgement: {slowest}")  # fmt: skip
+        bounds = ", ".join(f"{kind} {claim}: {life.proof.bound(kind, claim):.2%}" for kind, claim in CLAIMS)
         print(f"  proven at best: {bounds}")
 
 
@@ -292,14 +370,18 @@ ignored where an answer was needed."""
 
 @dataclass(slots=True)
 class Lived:
-    decided: dict[str, int]
-    wrong: dict[str, int]
+    decided: Counter[str]  # by kind
+    wrong: Counter[tuple[str, str]]  # by kind and claim
     decided_late: int  # after the middle of the life
 
     def excess(self) -> float:
         """By how much the worst claim's share of wrong ones is above its limit."""
         return max(
-            (self.wrong[claim] / self.decided[claim] - limit for claim, limit in LIMITS.items() if self.decided[claim]),
+            (
+                self.wrong[kind, claim] / self.decided[kind] - LIMITS[kind][claim]
+                for kind, claim in CLAIMS
+                if self.decided[kind]
+            ),
             default=0.0,
         )
 
@@ -308,7 +390,7 @@ def lived(seed: int, mails: int, error: Error) -> Lived:
     """A life by the proof: what is decided alone is evidence only where it is checked, or contradicted."""
     random, proof = Random(seed), nothing_proven()
     shares = (random.uniform(0.4, 0.8), random.uniform(0.1, 0.2))
-    found = Lived(dict.fromkeys(LIMITS, 0), dict.fromkeys(LIMITS, 0), 0)
+    found = Lived(Counter(), Counter(), 0)
     unknown: deque[Judgement] = deque()
     for number in range(mails):
         drawn, confidence = random.random(), random.random()
@@ -324,10 +406,8 @@ def lived(seed: int, mails: int, error: Error) -> Lived:
         checked = decided and random.random() < 0.1
         if decided and not checked:
             found.decided_late += number >= mails / 2
-            for claim, is_wrong in ((thought, truth != thought), (MISSED, truth == RESPOND)):
-                if claim != MISSED or thought == IGNORE:
-                    found.decided[claim] += 1
-                    found.wrong[claim] += is_wrong
+            found.decided[thought] += 1
+            found.wrong.update((thought, claim) for claim in Judgement(thought, confidence, truth, True, False).against)
         seen = truth if not decided or checked or random.random() < NOTICED else thought
         unknown.append(Judgement(thought, confidence, seen, decided, checked))
         if len(unknown) > 3 * MAILS_A_DAY:
@@ -350,7 +430,7 @@ def lives(persons: int, mails: int) -> None:
     found = [lived(seed, mails, steady(seed)) for seed in range(persons)]
     trusted = [each for each in found if any(each.decided.values())]
     broken = sum(each.excess() > 0 for each in trusted)
-    ignored = sum(each.decided[MISSED] > 0 for each in found)
+    ignored = sum(each.decided[IGNORE] > 0 for each in found)
     print(f"\nLives: of {persons:,} steady people with {mails:,} mails each, {len(trusted)} came to be decided for, "
           f"{ignored} of them to have mail ignored; a limit was broken over the life of {broken} "
           f"({broken / persons:.1%}; at most 5 % may be)")  # fmt: skip
@@ -371,14 +451,17 @@ def lives(persons: int, mails: int) -> None:
 def main(given: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="tests.benchmark.learning")
     parser.add_argument("--persons", type=int, default=4)
+    parser.add_argument("--person", type=int, help="this one alone")
+    parser.add_argument("--history", type=int, default=0, help="mails that each has rehearsed before")
     parser.add_argument("--mails", type=int, default=6000)
     parser.add_argument("--lives", type=int, default=1000)
     parser.add_argument("--life", type=int, default=12_000, help="mails of each of those")
     options = parser.parse_args(given)
     libraries = ", ".join(f"{name} {version_of(name)}" for name in ("scikit-learn", "numpy", "scipy"))
     print(f"{platform.platform()}, {platform.machine()}; Python {platform.python_version()}; {libraries}")
-    if options.persons:
-        weeks(options.persons, options.mails)
+    persons = range(options.persons) if options.person is None else [options.person]
+    if persons:
+        weeks(persons, options.mails, options.history)
     if options.lives:
         lives(options.lives, options.life)
 
