@@ -12,7 +12,6 @@ from uuid import UUID
 
 import psycopg
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
-from langchain_core.messages import ToolMessage
 
 from email_assistant.accounts.account import Account, UnknownAccount
 from email_assistant.accounts.vault import VaultError
@@ -24,7 +23,6 @@ from email_assistant.gate.ledger import GateLedger
 from email_assistant.google.errors import GoogleError
 from email_assistant.inbox.items import Invalid, Item
 from email_assistant.inbox.mails import Correction
-from email_assistant.inbox.teaching import Taught
 from email_assistant.memory.correction import teach_triage
 from email_assistant.memory.learn import Learner, Lesson, ProfileChanged
 from email_assistant.memory.profiles import Memory
@@ -244,8 +242,7 @@ class Daemon:
         teaching = self.app.teaching
         try:
             taught = await teaching.taught(item)
-            told = await self._told(item, taught)
-            lesson = await asyncio.to_thread(Lesson.of, item, taught, told)  # a conversation may be long
+            lesson = await asyncio.to_thread(Lesson.of, item, taught)  # a conversation may be long
             if lesson is not None:
                 await self.learner.learn(lesson)
         except (ModelDown, BudgetSpent, ProfileChanged):
@@ -256,16 +253,9 @@ class Daemon:
         else:
             await teaching.learned(item.id)
 
-    async def _told(self, item: Item, taught: Taught) -> list[str]:
-        """What tools told the assistant in an item's run. What the person answered comes to it in the same way."""
-        answered = {each.call_id for each in taught.items if each.decision and each.decision["type"] == "response"}
-        messages = await self.invoker.messages(item.run_id)
-        answers = [each for each in messages if isinstance(each, ToolMessage)]
-        return [each.text for each in answers if each.tool_call_id not in answered | {item.call_id}]
-
     async def tidy(self) -> None:
         """Close what nobody answered, drop what is left of dead processes and old logins, drafts that are
-        not to be sent, and all but the last checkpoint of runs that ended a while ago."""
+        not to be sent, and what is kept of mail that is done for as long as the person wants."""
         await self.app.inbox.expire(self.app.settings.provider)
         await self.app.sessions.forget_expired()
         await self.app.channels.forget_logged_out()
@@ -278,6 +268,10 @@ class Daemon:
         if finished:
             await self.saver.aprune([str(run_id) for run_id in finished])
             await self.runs.pruned(finished)
+        over = await self.runs.over(timedelta(days=self.app.settings.keep_checkpoints_days))
+        if over:
+            await self.saver.drop(over)
+            await self.runs.pruned(over)
 
 
 async def _tried(otherwise: str, work: Awaitable[None]) -> None:
@@ -329,7 +323,8 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
     habits, past = Habits(app.pool, conversations, history, on=settings.habits), Precedents(app.pool, conversations)
     own_letters = OwnLetters(app.pool, GateLedger(app.pool)) if settings.past_mail else None
     agent = _mail_agent(app, app.models, memory, evidence, handover, habits, past, own_letters)
-    saver = FencedSaver(app.pool)
+    drops_ended = settings.keep_checkpoints_days == 0
+    saver = FencedSaver(app.pool, keeps_ends=not drops_ended)
     left_drafts = LeftDrafts(app.pool, settings.google_timeout_seconds)
     async with tracing(settings) as callbacks:
         invoker = Invoker(agent.graph(saver).with_config(callbacks=callbacks), app.questions)
@@ -351,6 +346,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
             heed,
             invoker,
             Labels(app.pool, app.accounts, app.clients, app.corrections, names),
+            drops_ended,
             mailboxes.sync_thread,
         )
         driver = Driver(
@@ -419,8 +415,8 @@ async def open_replay(
     evidence = Evidence(app.pool, app.accounts, app.recipients, memory, conversations)
     async with open_models(settings) as (models, tally):
         agent = _mail_agent(app, models, memory, evidence, handover, None, None)
-        saver, letters = FencedSaver(app.pool), settings.past_mail
-        yield Replay(app.pool, saver, agent, app.complete, background, shows_letters=letters), tally
+        letters = settings.past_mail
+        yield Replay(app.pool, conversations, agent, app.complete, background, shows_letters=letters), tally
 
 
 def _mail_agent(

@@ -167,6 +167,14 @@ async def cover(conn: Connection, run_id: UUID, thread_id: UUID) -> tuple[list[s
     return [row["gmail_id"] for row in rows], rows[0]["foremost"] if rows else None
 
 
+async def cover_alone(conn: Connection, lease: Lease, run_id: UUID, thread_id: UUID) -> tuple[list[str], str | None]:
+    """The same, where no run was open when it was made. Raises LeaseLost."""
+    rows = await lease.guarded(conn, _SQL["cover_alone"], run_id, thread_id)
+    rows.sort(key=lambda row: (row["received_at"], row["gmail_id"]))
+    answered = [row for row in rows if row["classification"] == "respond"] or rows
+    return [row["gmail_id"] for row in rows], answered[-1]["gmail_id"] if answered else None
+
+
 async def leave(conn: Connection, run_id: UUID) -> None:
     """The run of another mail will answer what this one would have."""
     await _run(conn, "leave", run=run_id)

@@ -137,6 +137,11 @@ select gmail_id, first_value(gmail_id) over (
 from (select * from now union select gmail_id, received_at, classification from mails where run_id = %(run)s) as its
 order by received_at, gmail_id
 
+-- name: cover_alone
+update mails set run_id = %s, state = 'triaging' where thread_id = %s and not own and state = 'triaging'
+and classification in ('notify', 'respond') and {held}
+returning gmail_id, received_at, classification
+
 -- name: leave
 update mails set run_id = null, tries = 0 where run_id = %(run)s and state = 'triaging'
 

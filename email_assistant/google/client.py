@@ -25,8 +25,8 @@ T = TypeVar("T")
 Work = Callable[[GoogleCall, str], T]
 """What is done in a thread, with an access token."""
 
-# Calls of one account that run at the same time; quota allows about five messages a second.
-_AT_ONCE: Final = 8
+# Calls of one account that run at the same time: what was decided together leaves together, as far as quota allows.
+_AT_ONCE: Final = 24
 # Of all accounts: more than a process looks at and works on at once, so that some that hang leave others theirs. One is
 # started when none is idle.
 _THREADS: Final = 128

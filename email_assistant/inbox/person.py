@@ -243,7 +243,7 @@ class Inbox(Items):
         """Decide a pending item; returns until when that can be undone. Raises _TakenMeanwhile: it is pending no
         more."""
         await self._check_mode(conn, item, decision)
-        await conn.execute("select from threads where id = %s for no key update", (item.thread_id,))
+        await threads.at_once(conn, item.thread_id)  # which locks it, before its items
         edited = addresses_in(decision["args"]) if decision["type"] == "edit" else []
         others = [address for address in edited if address not in addresses_in(item.args)]
         typed = await unproposed(conn, item.account_id, others)
@@ -251,7 +251,6 @@ class Inbox(Items):
         undo_until = await rows.decide(conn, item, decision, by, window, teaches=lasting, typed=typed)
         if undo_until is None:
             raise _TakenMeanwhile(item.id)
-        await threads.at_once(conn, item.thread_id)
         with about(item.mail_id or str(item.thread_id)):
             log.info("the person answers a %s by %s: %s", item.kind, by, decision["type"])
         return undo_until

@@ -193,6 +193,8 @@ class Settings(_Home):
     undo_seconds_in_terminal: Seconds = Field(30, ge=0)
     """The same of a decision by a command, as another has to be typed to take it back; never less than `undo_seconds`,
     and 0 with that."""
+    keep_checkpoints_days: Days = Field(0, ge=0)
+    """Days for which LangGraph's checkpoints of a mail are kept that is done; 0: they go with its end."""
     expire_days: Days | None = Field(None, ge=1)
     """Days after which what still waits is ignored by itself, and nothing is learned from it; unset: never."""
     concurrency: int = Field(
@@ -200,8 +202,8 @@ class Settings(_Home):
         ge=1,
         validation_alias=AliasChoices("EMAIL_ASSISTANT_CONCURRENCY", "concurrency", "EMAIL_ASSISTANT_WORKERS"),
     )
-    """Conversations worked on at once by one process, beside two slots that serve decisions only; mailboxes are looked
-    at on others."""
+    """Conversations worked on at once by one process, beside slots that serve decisions only; mailboxes are looked at on
+    others."""
     lease_seconds: Seconds = Field(60, gt=0)
     """How long a worker that stopped answering keeps its conversation; one whose process has ended, some seconds."""
     sweep_seconds: Seconds = Field(5, gt=0)

@@ -17,7 +17,7 @@ from email_assistant.work.tasks import BACKGROUND, DECISIONS, MAILBOXES, Handler
 
 log = logging.getLogger(__name__)
 
-_DECISION_SLOTS: Final = 2
+_DECISION_SLOTS: Final = 24
 _MAILBOX_SLOTS: Final = 2
 _CONNECTIONS: Final = 4
 _POLL_SECONDS: Final = 30.0
