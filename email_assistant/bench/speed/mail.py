@@ -105,8 +105,8 @@ async def _floor(server: Server, folder: Path) -> AsyncIterator[_Floor]:
 async def statements(size: Size, progress: Progress) -> list[Figure]:
     """Statements of a mail that comes alone, from its arrival to its end: the poll that fetches it, jobs, and of an
     accepted one the look at its item and the decision by HTTP. What runs meanwhile while there is no mail is not
-    counted, nor what looks for something to learn from."""
-    mails, figures = size.of(20, 2), []
+    counted, nor what looks for something to learn from. Of a burst, the jobs, each of which a worker takes up."""
+    mails, burst, figures = size.of(20, 2), size.of(200, 5), list[Figure]()
     with scratch() as folder, postgres(folder) as server:
         async with staged(server, folder, "mail") as stage:
             for way in _WAYS:
@@ -123,7 +123,17 @@ async def statements(size: Size, progress: Progress) -> list[Figure]:
                 figures.append(
                     Figure(f"statements of a mail, {way}", "", all_, Limit(_MOST_STATEMENTS[way]), note=note)
                 )
-    return figures
+            progress(f"a burst of {burst}")
+            before = _jobs(stage)
+            await stage.handle("ignored", burst)
+            jobs = (_jobs(stage) - before) / burst
+    return [*figures, Figure("jobs of a mail", "", [jobs], note=f"{burst} mails that come in together")]
+
+
+def _jobs(stage: Stage) -> int:
+    """How many jobs there have been."""
+    query = f"select n_tup_ins from pg_stat_user_tables where relname = 'procrastinate_jobs' {OURS}"
+    return int(stage.watch.execute(query.encode()).fetchall()[0][0])
 
 
 def _calls(stage: Stage) -> dict[str, int]:
