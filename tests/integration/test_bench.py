@@ -68,7 +68,7 @@ def environment(folder: Path) -> dict[str, str]:
 def children(pid: int) -> list[int]:
     """All descendants of a process."""
     done = subprocess.run(["ps", "-e", "-o", "pid=,ppid="], capture_output=True, text=True, check=True)
-    parents = dict(map(int, line.split()) for line in done.stdout.splitlines())
+    parents = {int(pid): int(parent) for pid, parent in map(str.split, done.stdout.splitlines())}
     found = [pid]
     for parent in found:
         found += [each for each, of in parents.items() if of == parent]
