@@ -112,7 +112,8 @@ class Place:
             "poll_seconds": NEVER_SECONDS,
             "undo_seconds": 0,
             "backfill_days": 0,
-        } | self.settings
+            **self.settings,
+        }
         return {
             **{name: os.environ[name] for name in ("PATH", "PYTHONPATH", "LANG") if name in os.environ},
             "HOME": str(self.home),
