@@ -26,6 +26,7 @@ from email_assistant.inbox.teaching import Taught
 from email_assistant.memory.correction import teach_triage
 from email_assistant.memory.learn import Learner, Lesson, ProfileChanged
 from email_assistant.memory.profiles import Memory
+from email_assistant.memory.trial import PastTrial
 from email_assistant.model import ModelDown, Models
 from email_assistant.outgoing.left_drafts import LeftDrafts
 from email_assistant.outgoing.letters import Mailer
@@ -50,6 +51,7 @@ from email_assistant.work.labels import Labels
 from email_assistant.work.precedents import Precedents
 from email_assistant.work.runs import Runs
 from email_assistant.work.settle import Settler
+from email_assistant.work.sort_again import SortAgain
 from email_assistant.work.tasks import Handlers
 
 if TYPE_CHECKING:
@@ -362,7 +364,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
             watches,
             driver,
             invoker,
-            Learner(memory, app.models),
+            Learner(memory, app.models, PastTrial(app.pool, SortAgain(app.pool, app.accounts, app.models, settings))),
             memory,
             saver,
             open_chat(app, callbacks),
@@ -392,7 +394,8 @@ async def open_replay(
     evidence = Evidence(app.pool, app.accounts, app.recipients, memory, conversations)
     async with open_models(settings) as (models, tally):
         agent = _mail_agent(app, models, memory, evidence, handover, None, None)
-        yield Replay(app.pool, FencedSaver(app.pool), agent, app.complete, background), tally
+        saver, letters = FencedSaver(app.pool), settings.past_mail
+        yield Replay(app.pool, saver, agent, app.complete, background, shows_letters=letters), tally
 
 
 def _mail_agent(

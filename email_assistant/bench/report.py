@@ -52,9 +52,21 @@ class Figured:
 
 
 @dataclass(frozen=True, slots=True)
+class MailCost:
+    """What a mail took, beside how often it was told right."""
+
+    label: str
+    mails: int
+    right: float
+    tokens: float
+    money: float | None  # None: it is not known
+
+
+@dataclass(frozen=True, slots=True)
 class ReportPage:
     title: str
     says: Sequence[str]
+    costs: Sequence[MailCost] = field(default_factory=tuple, kw_only=True)
     plots: Sequence[Plot] = field(default_factory=tuple)
     tables: Sequence[Figured] = field(default_factory=tuple)
 
@@ -97,7 +109,30 @@ def of_triage(found: "Measured", about: Mapping[str, Any], says: Sequence[str]) 
             ),
             measured_on(about),
         ],
+        costs=_costs(found, about["cost"]),
     )
+
+
+def _costs(found: "Measured", cost: Mapping[str, Any] | None) -> list[MailCost]:
+    """Of all mails, and where a model was asked about some of them, of these and of the others."""
+    if cost is None:
+        return []
+    asked, used, money = cost["mails"], cost["tokens_of_a_mail"] * found.n, cost["money"]
+
+    def of(label: str, mails: int, right: float, *, share: bool) -> MailCost:
+        paid = 0.0 if not share else None if money is None else money / mails
+        return MailCost(label, mails, right / mails, used / mails if share else 0.0, paid)
+
+    right, alone = found.accuracy * found.n, found.n - asked
+    every = of("all mails", found.n, right, share=True)
+    if not alone or not asked:
+        return [every]
+    right_alone = alone * (1 - (found.error_in_coverage or 0.0))
+    return [
+        every,
+        of("decided by the classifier", alone, right_alone, share=False),
+        of("asked about", asked, right - right_alone, share=True),
+    ]
 
 
 def of_drafts(found: "Drafted", about: Mapping[str, Any], says: Sequence[str]) -> ReportPage:

@@ -210,6 +210,13 @@ def check_writable(path: Path) -> None:
         path.unlink()
 
 
+def check_new(path: Path) -> None:
+    """Before the work that a file is to be written of; none is written over. Raises CommandError."""
+    if path.exists():
+        raise CommandError(f"{path} is there already: name another file, or delete it first")
+    check_writable(path)
+
+
 def say(line: str) -> None:
     """Print a sentence, with whatever names stand in it."""
     out.print(line, markup=False, soft_wrap=True)

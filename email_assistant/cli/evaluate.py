@@ -15,7 +15,7 @@ from email_assistant.cli.context import (
     AsJson,
     CommandError,
     OfAccount,
-    check_writable,
+    check_new,
     ended_in_words,
     load_settings,
     one_of,
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from email_assistant.triage.measure import Measured, Stage
 
 Report = Annotated[
-    Path | None, typer.Option(metavar="FILE.html", help="Write the figures with plots, as one page that stands alone.")
+    Path | None,
+    typer.Option(metavar="FILE.html", help="Write the figures with plots, as a new page that stands alone."),
 ]
 
 app = typer.Typer(help="Measure how well mail is told apart, and how much of the drafts is kept.", no_args_is_help=True)
@@ -68,7 +69,7 @@ def triage(
 
         wanted = one_of(STAGES, stage, "--stage takes")
         if report is not None:
-            check_writable(report)
+            check_new(report)
         mails = read(data)
         learned = apart(read(train), mails) if train else None
         asks = wanted in ("model", "cascade")
@@ -149,7 +150,7 @@ def drafts(
         from email_assistant.bench.report import of_drafts, write
 
         if report is not None:
-            check_writable(report)
+            check_new(report)
         letters, zone, canned = (read(data), UTC, "") if data else run(lambda: _approved(account))
         found = measure(letters, zone)
         about = {

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import typer
 
+from email_assistant.cli.asking import Yes, agreed
 from email_assistant.cli.context import (
     AsJson,
     CommandError,
@@ -21,7 +22,6 @@ from email_assistant.cli.context import (
     print_text,
     run,
     say,
-    tell,
     when,
 )
 
@@ -177,10 +177,11 @@ async def lessons(account: OfAccount = None, as_json: AsJson = False) -> None:
         out.print("Nothing was learned yet.")
     for waits in () if as_json else held:
         print_text(f"{str(waits.id)[:8]}  {when(waits.at)}  waits for you: {waits.said}")
-        print_text(f"    {said_of(waits.origin)} It would sort otherwise what you decided:", style="dim")
+        print_text(f"    {said_of(waits.origin)} It would not sort as you decided:", style="dim")
         for mail in waits.broken:
             becomes = _BECOMES.get(mail["becomes"], mail["becomes"])
-            print_text(f"    {mail['was']} → {becomes}: {mail['sender']}: {mail['subject']}", style="dim")
+            change = f"still {becomes}" if mail["was"] == mail["becomes"] else f"{mail['was']} → {becomes}"
+            print_text(f"    {change}: {mail['sender']}: {mail['subject']}", style="dim")
         print_text(f"    `memory keep {str(waits.id)[:8]}` learns it, `memory drop {str(waits.id)[:8]}` does not.")
     for each in () if as_json else found:
         gone = " (taken back)" if each.taken_back_at else ""
@@ -192,7 +193,7 @@ async def lessons(account: OfAccount = None, as_json: AsJson = False) -> None:
 async def replay(
     text: Annotated[str, typer.Argument(help="The rule on triage, in one sentence.")],
     mails: Annotated[int, typer.Option(help="How many of the newest mails.", min=1, max=200)] = 50,
-    yes: Annotated[bool, typer.Option("--yes", help="Ask the model without asking you.")] = False,
+    yes: Yes = False,
     account: OfAccount = None,
     as_json: AsJson = False,
 ) -> None:
@@ -205,10 +206,10 @@ async def replay(
         chosen = await _account(app, account)
         what_if = open_what_if(app)
         trial = await what_if.look(chosen, text, mails)
-        if trial.to_ask and not yes:
+        if trial.to_ask:
             cost = f", about {trial.cost:.4f} {app.settings.currency}" if trial.cost is not None else ""
-            tell(f"Code can't tell of {len(trial.to_ask)} of {trial.mails} mails; the model can, by a call for each:")
-            typer.confirm(f"about {trial.tokens:,} tokens{cost}. Ask it?", abort=True, err=True)
+            takes = f"by a call for each: about {trial.tokens:,} tokens{cost}"
+            agreed(f"Code can't tell of {len(trial.to_ask)} of {trial.mails} mails; the model can, {takes}.", yes)
         found = await what_if.ask(trial)
     if as_json:
         print_json([{"mail": mail.id, "was": mail.was, "becomes": becomes} for mail, becomes in found])

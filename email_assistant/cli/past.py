@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-import typer
-
+from email_assistant.cli.asking import agreed
 from email_assistant.cli.context import NO_MODEL, CommandError, err, opened, tell
 
 if TYPE_CHECKING:
@@ -83,9 +82,7 @@ def ask_for_letters(past: Past, judged: "Sequence[Judged]", budget: int, *, yes:
     else:
         costs = f"about {written(money, settings.currency)}"
     model = settings.model_for("response")
-    if not yes:
-        question = f"This would ask {model} for {len(wanted)} letters, {costs}: go on?"
-        typer.confirm(question, abort=True, err=True)
+    agreed(f"{model} is asked for {len(wanted)} letters, {costs}.", yes)
     return wanted
 
 

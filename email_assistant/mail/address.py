@@ -42,6 +42,16 @@ def is_valid_address(s: str) -> bool:
     return _ADDR_SPEC.fullmatch(s) is not None
 
 
+def in_ascii(whom: str) -> str:
+    """An address or a domain, in lower case, as the network knows its domain: `bücher.example` and
+    `xn--bcher-kva.example` are one. What is no domain stands as it is."""
+    local, at, domain = whom.lower().rpartition("@")
+    try:
+        return f"{local}{at}{domain.encode('idna').decode()}"
+    except UnicodeError:
+        return whom.lower()
+
+
 def address_of(recipient: str) -> str:
     """The bare address, in lower case, of `a@b` or `Name <a@b>`: what recipients are compared by. The database has
     this function too."""

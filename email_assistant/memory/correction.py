@@ -3,7 +3,7 @@
 from uuid import NAMESPACE_URL, uuid5
 
 from email_assistant.inbox.mails import Correction
-from email_assistant.mail.address import is_valid_address
+from email_assistant.mail.address import in_ascii, is_valid_address
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.senders import stated
 
@@ -17,7 +17,7 @@ async def teach_triage(memory: Memory, correction: Correction) -> None:
     Raises:
         Invalid: the profile is full.
     """
-    sender, classification = correction.sender, correction.classification
+    sender, classification = in_ascii(correction.sender), correction.classification
     if not is_valid_address(sender):
         return
     took_back = classification == correction.triaged_as

@@ -27,7 +27,9 @@ class HeldLesson:
     change: dict[str, Any]  # {key, text, removed, version}: what it makes of which rule, of 0 versions if it is new
     origin: dict[str, Any]
     at: datetime
-    broken: list[dict[str, str]]  # mails that it would decide otherwise: {mail, sender, subject, was, becomes}
+    broken: list[dict[str, str]]
+    """Mails that it would decide otherwise than the person: {mail, sender, subject, was, becomes}. What it came of is
+    among them if it does not mend that."""
 
     @property
     def said(self) -> str:
@@ -54,7 +56,6 @@ class HeldLessons:
 
     async def hold(
         self,
-        conn: Connection,
         account_id: UUID,
         profile: Profile,
         source: str,
@@ -62,11 +63,13 @@ class HeldLessons:
         origin: Mapping[str, Any],
         broken: Sequence[Otherwise],
     ) -> None:
-        """Put it before the person, in the caller's transaction; a repeat changes nothing. `source`: the answer or the
-        correction that it came of."""
+        """Put it before the person at once, in place of what waits of the same rule; a repeat changes nothing.
+        `source`: the answer or the correction that it came of."""
         mails = [{"mail": each.decision.mail, "was": each.was, "becomes": each.becomes} for each in broken]
         given = {"account": account_id, "profile": profile, "source": source, "broken": Jsonb(mails)}
-        await conn.execute(_SQL["hold"].encode(), {**given, "change": Jsonb(change), "origin": Jsonb(origin)})
+        given |= {"key": change["key"], "change": Jsonb(change), "origin": Jsonb(origin)}
+        async with self._pool.connection() as conn:
+            await conn.execute(_SQL["hold"].encode(), given)
 
     async def is_known(self, conn: Connection, account_id: UUID, source: str) -> bool:
         """Whether anything of this source was put before the person."""

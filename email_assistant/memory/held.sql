@@ -15,6 +15,10 @@ from held_lessons h join accounts a on a.id = h.account_id where h.kept is null 
 {read} h.user_id = %(user)s and starts_with(h.id::text, %(prefix)s) limit 2
 
 -- name: hold
+with older as (
+    update held_lessons set kept = false
+    where account_id = %(account)s and profile = %(profile)s and change->>'key' = %(key)s and source <> %(source)s
+    and kept is null)
 insert into held_lessons (user_id, account_id, profile, source, change, origin, broken)
 select user_id, id, %(profile)s, %(source)s, %(change)s, %(origin)s, %(broken)s
 from accounts where id = %(account)s on conflict do nothing

@@ -22,9 +22,12 @@ from email_assistant.mail.address import is_valid_address
 from email_assistant.mail.prompt import delimited
 from email_assistant.mail.prompt import rule as as_rule
 from email_assistant.memory.difference import difference, own_words, texts_in
+from email_assistant.memory.fires import COUNTED
 from email_assistant.memory.named import strangers
 from email_assistant.memory.profiles import Memory
+from email_assistant.memory.replay import Otherwise
 from email_assistant.memory.rules import Profile, Rule, RuleChange
+from email_assistant.memory.trial import PastTrial
 from email_assistant.model import Models
 
 log = logging.getLogger(__name__)
@@ -51,6 +54,7 @@ class Lesson:
     item_id: UUID
     account_id: UUID
     run_id: UUID
+    mail_id: str | None
     profile: Profile
     did: str  # one sentence in our own words
     sender: str
@@ -88,7 +92,7 @@ class Lesson:
             case _:
                 return None
         sender, subject = item.sender or "", item.subject or ""
-        return cls(item.id, item.account_id, item.run_id, profile, did, sender, subject, changes, words)
+        return cls(item.id, item.account_id, item.run_id, item.mail_id, profile, did, sender, subject, changes, words)
 
     @property
     def told(self) -> str:
@@ -119,13 +123,14 @@ class ProfileChanged(AssistantError):
 
 
 class Learner:
-    def __init__(self, memory: Memory, models: Models) -> None:
+    def __init__(self, memory: Memory, models: Models, trial: PastTrial) -> None:
         self._memory = memory
         self._models = models
+        self._trial = trial
 
     async def learn(self, lesson: Lesson) -> None:
         """Carry one lesson into its profile. A repeat changes nothing. Raises ProfileChanged, ModelDown, ModelFault,
-        ModelRefused, BadAnswer."""
+        ModelRefused, BadAnswer, BudgetSpent."""
         origin = {"item": str(lesson.item_id), "did": lesson.told, "sender": lesson.sender, "subject": lesson.subject}
         if await self._memory.knows(lesson.account_id, lesson.profile, lesson.item_id):
             return
@@ -143,7 +148,14 @@ class Learner:
         if _names_strangers(lesson, stated, rules):
             log.warning("nothing learned from item %s: the rule names what the person did not type", lesson.item_id)
             return
-        if not await self._memory.change(lesson.account_id, lesson.profile, stated, rules, origin):
+        made = stated.made(rules, str(lesson.item_id), origin)
+        if made is None:
+            return
+        tried: list[Otherwise] = []
+        if lesson.profile == COUNTED:
+            in_force = await self._memory.rules(lesson.account_id, lesson.profile)
+            tried = await self._trial(lesson.account_id, in_force, made, lesson.mail_id)
+        if not await self._memory.change(lesson.account_id, lesson.profile, made, rules, tried):
             raise ProfileChanged
 
 

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal
 
 from email_assistant.mail.charset import one_line
 from email_assistant.memory.lessons import BadRule
-from email_assistant.memory.rules import LONGEST_RULE, MOST_RULES, PROFILES, Profile, Rule, said_of
+from email_assistant.memory.rules import MOST_RULES, PROFILES, Profile, Rule, checked, said_of
 
 _ID: Final = re.compile(r"\(([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\)$")
 _BULLETS: Final = ("- ", "* ", "+ ")
@@ -88,9 +88,20 @@ def read(file: str) -> dict[Profile, list[Written]]:
                 raise BadRule('a line is a heading, a rule that begins with "- ", or "  > " and where that comes from')
         except BadRule as wrong:
             raise _refused(number, wrong) from None
+    for lines in found.values():
+        _check_once(lines)
     if not found:
         raise BadRule(f"no profile's heading stands in it, such as ## {PROFILES[0]}; nothing was changed")
     return found
+
+
+def _check_once(lines: Sequence[Written]) -> None:
+    """Two rules may say the same where both were there before."""
+    first: dict[str, int] = {}
+    for line in sorted(lines, key=lambda each: (each.key is None, each.line)):
+        if line.key is None and line.text in first:
+            raise _refused(line.line, f"that rule stands in line {first[line.text]} already")
+        first.setdefault(line.text, line.line)
 
 
 def _profile(name: str) -> Profile:
@@ -129,10 +140,10 @@ def _changes(profile: Profile, rules: Sequence[Rule], lines: Sequence[Written]) 
 
 
 def _checked(line: Written) -> str:
-    if not line.text or len(line.text) > LONGEST_RULE:
-        long = f"a rule is a text of 1 to {LONGEST_RULE} characters, and this has {len(line.text)}"
-        raise _refused(line.line, long)
-    return line.text
+    try:
+        return checked(line.text)
+    except BadRule as wrong:
+        raise _refused(line.line, wrong) from None
 
 
 def seen(found: Sequence[FileChange]) -> str:

@@ -7,6 +7,8 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 
+from email_assistant.mail.address import in_ascii
+
 _FEWEST_DIGITS = 3  # fewer are a day, a length or a count
 _BRACKETED = re.compile(r"\s*[\[({<]\s*(at|ät|dot|punkt|@|\.)\s*[\])}>]\s*")
 _SPOKEN_DOT = re.compile(r"(?<=\w)\s+(?:dot|punkt)\s+(?=\w)")
@@ -64,7 +66,7 @@ def _digit(character: str) -> str:
 def _addresses(text: str) -> Iterator[str]:
     for found in _AROUND_AT.finditer(text):
         local, domain = found[1].strip(_PUNCTUATION), found[2].strip(_PUNCTUATION)
-        yield f"{local}@{_ascii(domain)}"
+        yield f"{local}@{in_ascii(domain)}"
 
 
 def _links(text: str) -> Iterator[str]:
@@ -75,7 +77,7 @@ def _links(text: str) -> Iterator[str]:
 def _hosts(text: str) -> Iterator[str]:
     for found in _HOST.finditer(text):
         host, slash, rest = found[0].strip(_PUNCTUATION).partition("/")
-        yield f"{_ascii(host)}{slash}{rest}"
+        yield f"{in_ascii(host)}{slash}{rest}"
 
 
 def _numbers(text: str) -> Iterator[str]:
@@ -93,11 +95,3 @@ def _in_digits(found: re.Match[str]) -> str:
 def _codes(text: str) -> Iterator[str]:
     for found in _CODE.finditer(text):
         yield found[0]
-
-
-def _ascii(domain: str) -> str:
-    """A domain as the network knows it; what is none stands as it is."""
-    try:
-        return domain.encode("idna").decode()
-    except UnicodeError:
-        return domain

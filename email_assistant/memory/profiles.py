@@ -5,10 +5,9 @@ compare-and-set and ten concurrent rewrites of a whole profile kept one rule.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any, Self
 from uuid import UUID, uuid4
 
@@ -16,22 +15,21 @@ from langgraph.store.base import BaseStore
 
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.inbox.items import Conflict, NoItem
-from email_assistant.mail.charset import one_line
 from email_assistant.memory import markdown
 from email_assistant.memory.decisions import decisions
 from email_assistant.memory.fires import COUNTED, Fired, counted
 from email_assistant.memory.held import HeldLesson, HeldLessons
 from email_assistant.memory.lessons import BadRule, Learned, Lessons
-from email_assistant.memory.replay import otherwise
+from email_assistant.memory.replay import Otherwise, undone
 from email_assistant.memory.rules import (
-    LONGEST_RULE,
     MOST_RULES,
     PROFILES,
     Profile,
     Rule,
-    RuleChange,
+    checked,
     in_order,
     is_by_hand,
+    now,
     render,
     standing,
     without,
@@ -104,15 +102,27 @@ class Memory:
             return bool(known) or await self.held.is_known(conn, account_id, str(item_id))
 
     async def change(
-        self, account_id: UUID, profile: Profile, change: RuleChange, shown: list[Rule], origin: dict[str, Any]
+        self, account_id: UUID, profile: Profile, stated: Rule, shown: list[Rule], tried: Sequence[Otherwise]
     ) -> bool:
-        """Carry out one change to those rules that were `shown`, as `learned` gives them; False if they are others by
-        now, and nothing was done."""
+        """Learn a rule, or hold it for the person if it undoes a decision of theirs.
+
+        Args:
+            stated: as `RuleChange.made` gives it.
+            shown: the rules that it was made of, as `learned` gives them.
+            tried: the decisions that a model has told that it undoes.
+
+        Returns:
+            False if the rules are others by now, and nothing was done.
+        """
         async with self._locked(account_id, profile) as conn:
             if await self.learned(account_id, profile) != shown:
                 return False
-            if written := await self._write(conn, account_id, profile, change, shown, origin):
-                await self._note(conn, account_id, profile, written, written.version)
+            broken = [*await self._broken(account_id, profile, stated), *tried]
+            if broken:
+                await self._hold(account_id, profile, stated, len(stated.history), broken)
+            elif stated.history or len(await self.rules(account_id, profile)) < MOST_RULES:
+                await self._put(account_id, profile, stated)
+                await self._note(conn, account_id, profile, stated, stated.version)
         return True
 
     # By the person
@@ -145,28 +155,51 @@ class Memory:
     async def correct(
         self, account_id: UUID, profile: Profile, key: str, text: str | None, origin: Mapping[str, str]
     ) -> None:
-        """State the rule with this key by a correction, anew if there is one. A repeat changes nothing. `text`: None
-        takes back what was learned from this mail, unless something else was learned since; `origin`: among others the
-        ids of the `correction` and of its `mail`. What would undo a decision on other mail is held for the person.
-        Raises BadRule: too many rules, or too long a text."""
+        """State the rule with this key by a correction, anew if there is one. A repeat changes nothing.
+
+        What would undo a decision on other mail is held for the person, and the rule as it was decides nothing more:
+        they have contradicted it.
+
+        Args:
+            text: None takes back what was learned from this mail, unless something else was learned since.
+            origin: among others the ids of the `correction` and of its `mail`.
+
+        Raises:
+            BadRule: too many rules, or too long a text.
+        """
         async with self._locked(account_id, profile) as conn:
             await self.held.outdated(conn, account_id, origin["mail"], origin["correction"])
-            rule = next((rule for rule in await self.history(account_id, profile) if rule.key == key), None)
-            stated = None
-            if rule is None:
-                if text is not None and not await self._held_back(conn, account_id, profile, key, text, origin):
-                    stated = await self._add(account_id, profile, key, text, origin)
-            elif any(version["origin"].get("correction") == origin["correction"] for version in rule.versions):
-                stated = rule if text is not None and rule.origin.get("correction") == origin["correction"] else None
+            known = next((rule for rule in await self.history(account_id, profile) if rule.key == key), None)
+            if known and any(each["origin"].get("correction") == origin["correction"] for each in known.versions):
+                if text is not None and known.origin.get("correction") == origin["correction"]:
+                    await self._note(conn, account_id, profile, known, known.version)
             elif text is not None:
-                if not await self._held_back(conn, account_id, profile, key, text, origin):
-                    stated = await self._restate(account_id, profile, rule, origin, text=checked(text), removed=False)
-            else:
-                await self._take_back(account_id, profile, rule, {**origin, "took_back": True})
-                of_mail = [n for n, each in enumerate(rule.versions, 1) if each["origin"].get("mail") == origin["mail"]]
+                await self._state(conn, account_id, profile, Rule(key, text, dict(origin), now(), [], removed=False))
+            elif known:
+                await self._take_back(account_id, profile, known, {**origin, "took_back": True})
+                mails = [each["origin"].get("mail") for each in known.versions]
+                of_mail = [number for number, mail in enumerate(mails, 1) if mail == origin["mail"]]
                 await self.lessons.take_back(conn, account_id, profile, key, of_mail)
-            if stated:
-                await self._note(conn, account_id, profile, stated, stated.version)
+
+    async def _state(self, conn: Connection, account_id: UUID, profile: Profile, said: Rule) -> None:
+        """What a correction says, in place of what an earlier one did."""
+        known = next((rule for rule in await self.history(account_id, profile) if rule.key == said.key), None)
+        broken = await self._broken(account_id, profile, said)
+        if broken:
+            version = 0
+            if known:
+                version = known.version if known.removed else known.version + 1
+            await self._hold(account_id, profile, said, version, broken)
+            if known is None or known.removed:
+                return
+            stated = await self._restate(account_id, profile, known, said.origin, removed=True)
+        elif known:
+            stated = await self._restate(
+                account_id, profile, known, said.origin, text=checked(said.text), removed=False
+            )
+        else:
+            stated = await self._add(account_id, profile, said.key, said.text, said.origin)
+        await self._note(conn, account_id, profile, stated, stated.version)
 
     async def keep(self, lesson: HeldLesson) -> Rule:
         """Learn what was held, as the person wants it. Returns the rule. Raises Conflict: they said so before, or the
@@ -190,32 +223,19 @@ class Memory:
         async with self._pool.connection() as conn:
             await self.held.settle(conn, lesson, kept=False)
 
-    async def _held_back(
-        self,
-        conn: Connection,
-        account_id: UUID,
-        profile: Profile,
-        key: str,
-        text: str,
-        origin: Mapping[str, str],
-        *,
-        removed: bool = False,
-    ) -> bool:
-        """Whether what would be learned undoes a decision on other mail; then it is put before the person."""
+    async def _broken(self, account_id: UUID, profile: Profile, stated: Rule) -> list[Otherwise]:
+        """The decisions on other mail that a rule would undo, as far as code can tell."""
         if profile != COUNTED:
-            return False
-        rules = await self.history(account_id, profile)
-        version = next((rule.version for rule in rules if rule.key == key), 0)
-        before = [rule for rule in rules if not rule.removed]
-        new = Rule(key, text, dict(origin), _now(), [], removed=removed)
-        after = [rule for rule in before if rule.key != key] + ([] if removed else [new])
-        changed = otherwise(before, after, await decisions(self._pool, account_id))
-        broken = [each for each in changed if each.is_broken]
-        if broken:
-            source = str(origin.get("correction") or origin["item"])
-            change = {"key": key, "text": text, "removed": removed, "version": version}
-            await self.held.hold(conn, account_id, profile, source, change, origin, broken)
-        return bool(broken)
+            return []
+        return undone(await self.rules(account_id, profile), stated, await decisions(self._pool, account_id))
+
+    async def _hold(
+        self, account_id: UUID, profile: Profile, stated: Rule, version: int, broken: Sequence[Otherwise]
+    ) -> None:
+        """Put before the person what they are to say of a rule, which has `version` by then."""
+        source = str(stated.origin.get("correction") or stated.origin["item"])
+        change = {"key": stated.key, "text": stated.text, "removed": stated.removed, "version": version}
+        await self.held.hold(account_id, profile, source, change, stated.origin, broken)
 
     async def unlearn(self, lesson: Learned, by: str) -> Rule:
         """Take back exactly this lesson: the rule says what it would without it. Returns the rule. Raises Conflict: it
@@ -303,7 +323,7 @@ class Memory:
             for change in changes:
                 origin = {"did": did.get(change.does, "You left this rule out of a file."), "by": by}
                 if change.rule is None:
-                    rule = Rule(str(uuid4()), change.text, origin, _now(), [], removed=False)
+                    rule = Rule(str(uuid4()), change.text, origin, now(), [], removed=False)
                     await self._put(account_id, change.profile, rule)
                 else:
                     says = {"text": change.text, "removed": change.does == "remove"}
@@ -343,7 +363,7 @@ class Memory:
     async def _add(self, account_id: UUID, profile: Profile, key: str, text: str, origin: Mapping[str, str]) -> Rule:
         if len(await self.rules(account_id, profile)) >= MOST_RULES:
             raise BadRule(f"a profile holds {MOST_RULES} rules at most; remove one first")
-        rule = Rule(key, checked(text), dict(origin), _now(), [], removed=False)
+        rule = Rule(key, checked(text), dict(origin), now(), [], removed=False)
         await self._put(account_id, profile, rule)
         return rule
 
@@ -351,7 +371,7 @@ class Memory:
         self, account_id: UUID, profile: Profile, rule: Rule, origin: Mapping[str, Any], **changes: Any
     ) -> Rule:
         """Make another version of a rule."""
-        stated = replace(rule, **changes, origin=dict(origin), at=_now(), history=rule.versions)
+        stated = replace(rule, **changes, origin=dict(origin), at=now(), history=rule.versions)
         await self._put(account_id, profile, stated)
         return stated
 
@@ -363,33 +383,6 @@ class Memory:
         before = others[-1] if others else {"text": rule.text, "removed": True}
         await self._restate(account_id, profile, rule, origin, text=before["text"], removed=before["removed"])
 
-    async def _write(
-        self,
-        conn: Connection,
-        account_id: UUID,
-        profile: Profile,
-        change: RuleChange,
-        shown: list[Rule],
-        origin: dict[str, Any],
-    ) -> Rule | None:
-        """The rule that was changed, if one was."""
-        old = None if change.action == "add" else change.of(shown)
-        removed = change.action == "remove"
-        text = old.text if old and removed else " ".join(change.text.split())
-        if change.action == "none" or not text or (old is None and change.action != "add"):
-            return None
-        origin = {**origin, "reason": change.reason}
-        key = old.key if old else str(origin["item"])
-        if await self._held_back(conn, account_id, profile, key, text, origin, removed=removed):
-            return None
-        if old:
-            return await self._restate(account_id, profile, old, origin, text=text, removed=removed)
-        if len(await self.rules(account_id, profile)) >= MOST_RULES:
-            return None
-        rule = Rule(key, text, origin, _now(), [], removed=False)
-        await self._put(account_id, profile, rule)
-        return rule
-
     async def _put(self, account_id: UUID, profile: Profile, rule: Rule) -> None:
         value = {**rule.versions[-1], "history": rule.history}
         await self._store.aput(_namespace(account_id, profile), rule.key, value, index=False)
@@ -398,15 +391,3 @@ class Memory:
 def _namespace(account_id: UUID, *profile: Profile) -> tuple[str, ...]:
     """Of a profile, or of all that the account has."""
     return ("email_assistant", str(account_id), *profile)  # not the address: labels refuse "."
-
-
-def checked(text: str) -> str:
-    """A rule is one line of text. Raises BadRule."""
-    line = one_line(text)
-    if not line or len(line) > LONGEST_RULE:
-        raise BadRule(f"a rule is a text of 1 to {LONGEST_RULE} characters")
-    return line
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat()

@@ -6,7 +6,7 @@ from typing import Literal
 
 from email_assistant.inbox.mails import Class
 from email_assistant.memory.decisions import PastDecision
-from email_assistant.memory.rules import Rule
+from email_assistant.memory.rules import Rule, with_rule
 from email_assistant.memory.senders import deciding
 
 Outcome = Class | Literal["read"]
@@ -36,6 +36,11 @@ def otherwise(before: Sequence[Rule], after: Sequence[Rule], decided: Iterable[P
         if old != new:
             found.append(Otherwise(decision, old or decision.given, new or "read"))
     return [each for each in found if each.was != each.becomes]
+
+
+def undone(before: Sequence[Rule], stated: Rule, decided: Iterable[PastDecision]) -> list[Otherwise]:
+    """The decisions that a rule would undo, were it to say this."""
+    return [each for each in otherwise(before, with_rule(before, stated), decided) if each.is_broken]
 
 
 def _class(rules: Sequence[Rule], decision: PastDecision) -> Class | None:

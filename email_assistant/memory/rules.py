@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, get_args
 
 from langgraph.store.base import Item
@@ -11,7 +11,9 @@ from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationEr
 from typing_extensions import TypedDict
 
 from email_assistant.db.values import FIRST, LAST
+from email_assistant.mail.charset import one_line
 from email_assistant.mail.prompt import rule as as_rule
+from email_assistant.memory.lessons import BadRule
 
 Profile = Literal["triage_preferences", "response_preferences", "cal_preferences"]
 PROFILES: tuple[Profile, ...] = get_args(Profile)
@@ -32,6 +34,16 @@ class RuleChange(BaseModel):
     def of(self, shown: "list[Rule]") -> "Rule | None":
         """The rule that it is about, of those that were shown."""
         return shown[self.rule - 1] if self.rule is not None and 1 <= self.rule <= len(shown) else None
+
+    def made(self, shown: "list[Rule]", key: str, origin: Mapping[str, Any]) -> "Rule | None":
+        """The rule as it would be by then, under `key` if it is new; None: nothing would change."""
+        old = None if self.action == "add" else self.of(shown)
+        removed = self.action == "remove"
+        text = old.text if old and removed else " ".join(self.text.split())
+        if self.action == "none" or not text or (old is None and self.action != "add"):
+            return None
+        history = old.versions if old else []
+        return Rule(old.key if old else key, text, {**origin, "reason": self.reason}, now(), history, removed=removed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +97,26 @@ class _Version(TypedDict):
 
 class _Kept(_Version):
     history: list[_Version]
+
+
+def checked(text: str) -> str:
+    """A rule is one line of text. Raises BadRule."""
+    line = one_line(text)
+    if not line or len(line) > LONGEST_RULE:
+        raise BadRule(f"a rule is a text of 1 to {LONGEST_RULE} characters, and this has {len(line)}")
+    return line
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat()
+
+
+def with_rule(rules: Sequence[Rule], stated: Rule) -> list[Rule]:
+    """Rules in force, once one of them, or another one, says this: each in its place."""
+    said = [] if stated.removed else [stated]
+    if all(rule.key != stated.key for rule in rules):
+        return [*rules, *said]
+    return [each for rule in rules for each in (said if rule.key == stated.key else [rule])]
 
 
 _SHAPE: TypeAdapter[Any] = TypeAdapter(_Kept)

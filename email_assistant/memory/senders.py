@@ -11,7 +11,7 @@ from itertools import combinations
 from typing import Final
 
 from email_assistant.inbox.mails import CLASSES, Class
-from email_assistant.mail.address import is_valid_address
+from email_assistant.mail.address import in_ascii, is_valid_address
 from email_assistant.memory.rules import Rule, is_by_hand
 
 BY_RULE: Final = "by your rule"
@@ -46,7 +46,7 @@ _DOMAIN = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z][a-z0-9-]*[a-z
 @dataclass(frozen=True, slots=True)
 class SenderRule:
     rule: Rule
-    whom: str  # an address or a domain, in lower case
+    whom: str  # an address or a domain, as `in_ascii` gives it
     classification: Class
 
     def is_about(self, sender: str) -> bool:
@@ -65,7 +65,7 @@ def sender_rule(rule: Rule) -> SenderRule | None:
         return None
     for classification, form in _FORMS.items():
         if found := form.fullmatch(rule.text):
-            whom = (found["whom"] or found["of"]).lower().removeprefix("@")
+            whom = in_ascii((found["whom"] or found["of"]).removeprefix("@"))
             is_someone = is_valid_address(whom) or _DOMAIN.fullmatch(whom)
             return SenderRule(rule, whom, classification) if is_someone else None
     return None
@@ -76,10 +76,15 @@ def deciding(rules: Iterable[Rule], sender: str) -> Sequence[SenderRule]:
 
     The narrowest decide: an address is an exception to its domain, and a subdomain to the one above it.
     """
-    about = [each for rule in rules if (each := sender_rule(rule)) and each.is_about(sender.lower())]
+    about = [each for rule in rules if (each := sender_rule(rule)) and each.is_about(in_ascii(sender))]
     narrowest = max((_breadth(each) for each in about), default=None)
     found = [each for each in about if _breadth(each) == narrowest]
     return found if len({each.classification for each in found}) == 1 else []
+
+
+def believed(rules: Sequence[Rule], *, forged: bool) -> Sequence[Rule]:
+    """Those that a model is shown with a mail: what is said of a sender is not said of whoever forged them."""
+    return [rule for rule in rules if not sender_rule(rule)] if forged else rules
 
 
 def contradictions(rules: Iterable[Rule]) -> list[tuple[Rule, Rule]]:

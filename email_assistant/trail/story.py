@@ -25,6 +25,8 @@ _EFFECTS: Mapping[str, tuple[What, str]] = {
     "send_email_tool": ("sent", "The reply was sent."),
     "schedule_meeting_tool": ("scheduled", "The meeting was put into the calendar."),
 }
+_BY: Mapping[str, str] = {"model": " by the model", "fixed": " by a fixed rule of the assistant's"}
+"""Who gave a class, where the reason does not say so."""
 _PROPOSED: Mapping[str, str] = {
     "draft": "A reply was drafted and shown to you.",
     "meeting": "A meeting was proposed to you.",
@@ -110,7 +112,7 @@ def _of_mail(mail: Row, corrections: Iterable[Row]) -> Iterator[Happening]:
 
 
 def _classified(at: datetime | None, classification: str, reason: str | None, stage: str | None = None) -> Happening:
-    by = " by the model" if stage == "model" else ""  # who else did says so in the reason
+    by = _BY.get(stage or "", "")
     text = f"It was classified as {classification}{by}" + (f": {reason}" if reason else ".")
     detail = {"classification": classification, "stage": stage, "reason": reason}
     return Happening(at, "classified", text, detail=detail)

@@ -101,13 +101,16 @@ class LessonOut(Told):
 
 
 class BrokenOut(Told):
-    """A mail that a lesson would sort otherwise than the person decided."""
+    """A mail that a lesson would not sort as the person decided: another one, or the one that it came of."""
 
     mail: str
     sender: str
     subject: str
     was: str
-    becomes: str = Field(description="A class, or `read`: no rule would decide, and the model would read it.")
+    becomes: str = Field(
+        description="A class, as `was` if the lesson would not mend that; or `read`: no rule would decide, and the "
+        "model would read it."
+    )
 
 
 class HeldLessonOut(Told):

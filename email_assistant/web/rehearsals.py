@@ -12,6 +12,7 @@ from uuid import UUID
 
 from email_assistant.accounts.account import Account
 from email_assistant.app import App, past_mails, rehearsed_letters
+from email_assistant.inbox.items import Conflict
 from email_assistant.rehearsal.cost import Estimate, estimate
 from email_assistant.rehearsal.own import Period, rehearsed
 from email_assistant.rehearsal.recorded import Recorded
@@ -78,9 +79,9 @@ class Rehearsals:
         return await self._past.kept(account.id)
 
     def start(self, account: Account, period: Period) -> None:
-        """Begin, or go on; while one is under way nothing changes."""
+        """Begin, or go on. Raises Conflict: one is under way."""
         if (known := self.of(account)) and known.doing:
-            return
+            raise Conflict("a rehearsal is under way already: wait until it is done, or stop it and start again")
         self._of[account.id] = one = OneRehearsal(period)
         self._begin(one, lambda: self._rehearse(account, one))
 

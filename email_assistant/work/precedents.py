@@ -3,7 +3,9 @@
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
+from uuid import UUID
 
 from email_assistant.agents.mail.prompts import Classification, Precedent
 from email_assistant.db.lease import Lease
@@ -38,12 +40,20 @@ class Precedents:
         conversation = self._conversations.under(lease)
         mail = await self._conversations.letter(conversation, run["mail"])
         sender = mail.sender.email.lower() if mail.sender else ""
-        words = _words(mail.subject)
-        decided = await fetched_as(_Decided, self._pool, _SQL["decided"], (conversation.account.id, run["mail"]))
-        like = [(each.sender == sender, _shared(words, _words(each.subject)), each) for each in decided]
-        near = [each for each in like if each[0] or each[1] >= _LIKE]
-        near.sort(key=lambda each: each[:2], reverse=True)
-        return [Precedent(each.truth, each.subject, same) for same, _, each in near[:_MOST]]
+        return await precedents(self._pool, conversation.account.id, run["mail"], sender, mail.subject)
+
+
+async def precedents(
+    pool: Pool, account_id: UUID, mail_id: str, sender: str, subject: str, *, known_by: datetime | None = None
+) -> Sequence[Precedent]:
+    """A few decisions on other mail, those most like this one first. `known_by`: nothing later is looked at."""
+    words = _words(subject)
+    given = {"account": account_id, "mail": mail_id, "by": known_by}
+    decided = await fetched_as(_Decided, pool, _SQL["decided"], given)
+    like = [(each.sender == sender, _shared(words, _words(each.subject)), each) for each in decided]
+    near = [each for each in like if each[0] or each[1] >= _LIKE]
+    near.sort(key=lambda each: each[:2], reverse=True)
+    return [Precedent(each.truth, each.subject, same) for same, _, each in near[:_MOST]]
 
 
 def _words(subject: str) -> frozenset[str]:

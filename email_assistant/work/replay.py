@@ -14,17 +14,20 @@ from langchain_core.runnables import RunnableConfig
 
 from email_assistant.accounts.account import Account
 from email_assistant.agents.mail.graph import MailAgent
+from email_assistant.agents.mail.own_letters import LettersShown
 from email_assistant.db.checkpoints import FencedSaver
 from email_assistant.db.pool import Pool, fetched
 from email_assistant.db.serializer import ForeignCheckpoint
 from email_assistant.db.statements import statements
+from email_assistant.gate.ledger import OWN_LETTERS
 from email_assistant.mail.survival import Survival, survival
-from email_assistant.memory.senders import deciding
+from email_assistant.memory.senders import believed, deciding
 from email_assistant.model import BadAnswer, ModelFault, ModelRefused
 from email_assistant.model.several import several
 from email_assistant.tools.send_email import LETTER
 from email_assistant.tools.spec import ToolError
 from email_assistant.work.handover import never_answered
+from email_assistant.work.precedents import precedents
 
 What = Literal["triage", "drafts"]
 WHATS: Final[tuple[What, ...]] = ("triage", "drafts")
@@ -67,6 +70,10 @@ class Replayable:
     """What the model knew when it proposed them."""
     tokens: tuple[float, float] | None
     """Of the prompt and of the answer then; None: not known."""
+    began: datetime
+    """The run: what the person decided on other mail by then was told."""
+    letters: str | None
+    """Of the person's own that were shown, as they were noted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +94,27 @@ class Replayed:
 
 
 class Replay:
-    """`background`: what is told about the person, instead of what is stored."""
+    """Args:
+    shows_letters: whether the person's own letters are shown where they were shown then.
+    background: what is told about the person, instead of what is stored.
+    """
 
     def __init__(
-        self, pool: Pool, saver: FencedSaver, agent: MailAgent, complete: Complete, background: str | None
+        self,
+        pool: Pool,
+        saver: FencedSaver,
+        agent: MailAgent,
+        complete: Complete,
+        background: str | None,
+        *,
+        shows_letters: bool,
     ) -> None:
         self._pool = pool
         self._saver = saver
         self._agent = agent
         self._complete = complete
         self._background = background
+        self._shows_letters = shows_letters
 
     async def cases(
         self, user_id: UUID, accounts: Sequence[Account], whats: Sequence[What], last: int
@@ -104,7 +122,7 @@ class Replay:
         """Of the newest mails, so many of each kind. What can't be read any more is left out, and what the person's
         rules decide by now."""
         known = {account.id: account for account in accounts}
-        given = {"user": user_id, "accounts": list(known), "last": last}
+        given = {"user": user_id, "accounts": list(known), "last": last, "letters": OWN_LETTERS.tool}
         rows = [row for what in whats for row in await fetched(self._pool, _SQL[what], given)]
         found = [await self._case(known[row["account_id"]], row) for row in rows if isinstance(row["input"], dict)]
         rules = {each: await self._agent.memory.rules(each, "triage_preferences") for each in known}
@@ -150,6 +168,8 @@ class Replay:
             calls,
             told,
             tokens,
+            row["began"],
+            row["letters"],
         )
 
     async def _told(self, run_id: UUID, call_ids: set[str]) -> tuple[list[AnyMessage], AIMessage | None]:
@@ -180,15 +200,20 @@ class Replay:
             return Replayed(case, NO_ANSWER, str(error), differs=True)
 
     async def _class(self, case: Replayable) -> Replayed:
-        rules = await self._agent.memory.rules(case.account.id, "triage_preferences")
-        found = await self._agent.ask_model(case.run, rules)
+        in_force = await self._agent.memory.rules(case.account.id, "triage_preferences")
+        rules = believed(in_force, forged=case.run.get("sender") == "")
+        past = await precedents(
+            self._pool, case.account.id, case.mail_id, case.sender, case.subject, known_by=case.began
+        )
+        found = await self._agent.ask_model(case.run, rules, past)
         after, reason = found.classification, found.reasoning
         if after == "respond" and (why := never_answered(case.run)):
             after, reason = "notify", why
         return Replayed(case, after, reason, differs=after != case.before)
 
     async def _draft(self, case: Replayable) -> Replayed:
-        message = await self._agent.propose({"run": dict(case.run), "messages": list(case.told)})
+        agent = replace(self._agent, own_letters=LettersShown(case.letters)) if self._shows_letters else self._agent
+        message = await agent.propose({"run": dict(case.run), "messages": list(case.told)})
         calls = [await self._completed(case.run, call["name"], call["args"]) for call in message.tool_calls]
         after = _in_words(calls)
         before_letter, letter = _letter(case.calls), _letter(calls)

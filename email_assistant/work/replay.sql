@@ -4,10 +4,11 @@
 -- What the person has corrected has the class of before that. What was sorted without a model is left out.
 select 'triage' as what, r.id as run_id, r.input, m.account_id, m.gmail_id as mail_id, m.sender, m.subject,
        m.received_at as at, coalesce(c.was, m.classification) as class,
-       case when m.classification <> c.was then m.classification end as corrected, null as proposed, u.prompt, u.completion
+       case when m.classification <> c.was then m.classification end as corrected, null as proposed, u.prompt, u.completion,
+       r.created_at as began, null as letters
 from mails m
 cross join lateral (
-    select id, input from runs where thread_id = m.thread_id and mail_id = m.gmail_id and input->>'given' is null
+    select id, input, created_at from runs where thread_id = m.thread_id and mail_id = m.gmail_id and input->>'given' is null
     order by attempt desc limit 1) as r
 left join lateral (
     select was from corrections where account_id = m.account_id and mail_id = m.gmail_id order by at limit 1) as c on true
@@ -21,7 +22,10 @@ order by m.received_at desc, m.gmail_id desc limit %(last)s
 -- name: drafts
 -- The first proposal of each run; of what the person has edited and was asked about again, as it was before.
 select 'drafts' as what, r.id as run_id, r.input, r.account_id, m.gmail_id as mail_id, m.sender, m.subject,
-       m.received_at as at, '' as class, null as corrected, first.proposed, u.prompt, u.completion
+       m.received_at as at, '' as class, null as corrected, first.proposed, u.prompt, u.completion,
+       r.created_at as began, (
+           select answer from gate_calls where run_id = r.id and tool = %(letters)s and server is null
+           order by id limit 1) as letters
 from runs r join mails m on m.account_id = r.account_id and m.gmail_id = r.mail_id
 cross join lateral (
     select group_id from inbox_items where run_id = r.id and interrupt_id is not null and kind <> 'notification'

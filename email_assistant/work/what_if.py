@@ -9,20 +9,19 @@ from decimal import Decimal
 from functools import partial
 from typing import Any, Final
 
-from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
-
 from email_assistant.accounts.account import Account
 from email_assistant.agents.mail.prompts import Classification, Triage, triage_prompt
 from email_assistant.db.pool import Pool, fetched
 from email_assistant.mail.excerpt import tokens
 from email_assistant.memory.fires import COUNTED
-from email_assistant.memory.profiles import Memory, checked
-from email_assistant.memory.rules import Rule, numbered
+from email_assistant.memory.profiles import Memory
+from email_assistant.memory.rules import Rule, checked, numbered
 from email_assistant.memory.senders import deciding, sender_rule
 from email_assistant.model import Models
 from email_assistant.model.several import several
 from email_assistant.settings import Settings
 from email_assistant.work.conversations import UnreadableMail, read_mails, triage_text
+from email_assistant.work.sort_again import question
 
 MOST_MAILS: Final = 200
 _ANSWER: Final = 50  # tokens of one
@@ -37,6 +36,7 @@ class TriedMail:
     was: Classification
     text: str
     """As triage is shown it."""
+    forged: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +96,11 @@ class WhatIf:
         Raises:
             BudgetSpent, ModelDown, ModelFault, ModelRefused, BadAnswer.
         """
-        prompt, answers = triage_prompt(trial.account, numbered(trial.rules)), dict[str, Classification]()
+        answers = dict[str, Classification]()
 
         async def ask(mail: TriedMail) -> None:
-            messages: list[AnyMessage] = [SystemMessage(prompt), HumanMessage(mail.text)]
-            found = await self._models.parse("triage", messages, Triage, "triage", account_id=trial.account.id)
+            asked = question(trial.account, trial.rules, mail.text, forged=mail.forged)
+            found = await self._models.parse("triage", asked, Triage, "triage", account_id=trial.account.id)
             answers[mail.id] = found.classification
 
         await several(partial(ask, mail) for mail in trial.to_ask)
@@ -123,5 +123,6 @@ def _tried(account: Account, row: Mapping[str, Any]) -> Iterator[tuple[TriedMail
     with suppress(UnreadableMail):  # of which nothing can be told
         [stored] = read_mails([row])
         text = triage_text(stored, account.zone)
-        mail = TriedMail(row["gmail_id"], row["sender"], row["subject"], row["classification"], text)
-        yield mail, "" if stored.mail.forged else row["sender"]
+        forged = stored.mail.forged
+        mail = TriedMail(row["gmail_id"], row["sender"], row["subject"], row["classification"], text, forged)
+        yield mail, "" if forged else row["sender"]

@@ -5,8 +5,9 @@
 Two simulations, of invented people alone: they show how the machinery behaves, and not how good it is for anybody.
 
 - *Weeks*: people with invented mail, gone through in time by the program's own classifier, versions, proof and lot
-  (`rehearsal/study.py`, `rehearsal/learned.py`, `triage/cascade.py`), with sender rules as corrections make them. The
-  model is an oracle that is wrong in a given share of cases, whatever it is told; nothing was asked of a real one.
+  (`rehearsal/study.py`, `rehearsal/learned.py`, `triage/cascade.py`), with sender rules as corrections make them: what
+  would undo a decision is held (`memory/replay.py`), and the person answers by what most of that sender's mail needs.
+  The model is an oracle that is wrong in a given share of cases, whatever it is told; nothing was asked of a real one.
 - *Lives*: the proof alone, of a thousand people who stay as they are, with error rates on both sides of the limits, and
   of some who change. Here confidences are drawn, and so are errors.
 """
@@ -27,6 +28,10 @@ from typing import Final
 # ruff: noqa: T201
 from email_assistant.mail.address import Address
 from email_assistant.mail.message import Mail
+from email_assistant.memory.decisions import MOST, PastDecision
+from email_assistant.memory.replay import undone
+from email_assistant.memory.rules import Rule
+from email_assistant.memory.senders import deciding, stated
 from email_assistant.rehearsal.learned import Predecessor, Truth, learn, next_version
 from email_assistant.rehearsal.recorded import Recorded
 from email_assistant.rehearsal.study import Study
@@ -64,6 +69,13 @@ class Sender:
     needs: str  # what those need
     else_needs: str  # what their other mails need
 
+    @property
+    def mostly(self) -> str | None:
+        """What most of their mail needs; None where that can't be said."""
+        if self.needs == self.else_needs:
+            return self.needs
+        return None if self.asks == 0.5 else self.needs if self.asks > 0.5 else self.else_needs
+
 
 @dataclass(frozen=True, slots=True)
 class Post:
@@ -73,6 +85,7 @@ class Post:
     mail: Mail
     at: datetime
     truth: str
+    who: Sender
 
 
 def senders(random: Random) -> list[Sender]:
@@ -114,6 +127,7 @@ def post(seed: int, mails: int, noise: float) -> Iterator[Post]:
                  auto_submitted=False, bulk=who.bulk, note=""),
             at,
             truth,
+            who,
         )  # fmt: skip
 
 
@@ -151,10 +165,12 @@ class Life:
     versions: list[tuple[datetime, int, bool]] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)  # of each decision
     first_by_habits: int | None = None
+    held: int = 0  # corrections that would have undone a decision
 
     def live(self) -> None:
         self.random = Random(self.seed + 1)
-        self.rules: dict[str, str] = {}
+        self.rules: dict[str, Rule] = {}  # by sender
+        self.decided: deque[PastDecision] = deque(maxlen=MOST)
         self.entries: list[Recorded] = []
         self.cases: dict[str, tuple[str, float, bool, bool]] = {}
         self.taught: list[Truth] = []
@@ -198,10 +214,10 @@ class Life:
             self.student, self.fed = (study, learned[1], learned[0]), len(self.entries)
 
     def _triage(self, number: int, each: Post, week: Week) -> None:
-        sender = each.mail.sender.email if each.mail.sender else ""
-        if sender in self.rules:
+        rule = self.rules.get(each.who.address)
+        if rule and (said_by := deciding([rule], each.who.address)):
             week.rules += 1
-            self._answered(each, self.rules[sender], week)
+            self._answered(each, said_by[0].classification, week)
             return
         thought, decided, checked = None, False, False
         if self.student:
@@ -233,6 +249,8 @@ class Life:
         soon = each.at + timedelta(hours=self.random.expovariate(1 / 6))
         if given == each.truth:
             silent = given == IGNORE
+            if not silent:
+                self._decided(each, given)
             at = each.at + SILENCE if silent else soon
             self.pending.append(Pending(at, each.id, each.truth, silent))
             return
@@ -245,8 +263,28 @@ class Life:
             return
         week.corrected += 1
         self.pending.append(Pending(soon, each.id, each.truth, silent=False))
-        if self.random.random() < self.by_class and each.mail.sender:
-            self.rules[each.mail.sender.email] = each.truth
+        by_class = self.random.random() < self.by_class
+        if by_class or given != IGNORE:
+            self._decided(each, given)
+        if by_class:
+            self._taught(each)
+
+    def _decided(self, each: Post, given: str) -> None:
+        right = frozenset({each.truth})
+        self.decided.append(PastDecision(each.id, each.who.address, each.mail.subject, given, right, each.at))  # type: ignore[arg-type]
+
+    def _taught(self, each: Post) -> None:
+        """A correction by class, as `memory/profiles.py` takes it: what it contradicts decides nothing more, and it is
+        itself a rule once the person says so."""
+        sender, origin = each.who.address, {"correction": each.id}
+        said = Rule(sender, stated(sender, each.truth), origin, "", [], removed=False)  # type: ignore[arg-type]
+        known = [self.rules[sender]] if sender in self.rules else []
+        if undone(known, said, self.decided):
+            self.held += 1
+            self.rules.pop(sender, None)
+            if each.truth != each.who.mostly:
+                return
+        self.rules[sender] = said
 
 
 def weeks(persons: int, mails: int) -> None:
@@ -280,7 +318,7 @@ def weeks(persons: int, mails: int) -> None:
             else "-"
         )
         print(f"  first decided by habits: {life.first_by_habits}; decided so: {decided:,}, of these missed: {missed}; "
-              f"versions kept: {kept} of {len(life.versions)}; a judgement takes {slowest}")  # fmt: skip
+              f"held: {life.held}; versions kept: {kept} of {len(life.versions)}; a judgement: {slowest}")  # fmt: skip
         bounds = ", ".join(f"{claim}: {life.proof.bound(claim):.2%}" for claim in LIMITS)
         print(f"  proven at best: {bounds}")
 

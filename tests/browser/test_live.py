@@ -42,8 +42,10 @@ async def test_of_what_was_learned_the_newest_is_told(home: Home, visit: Open) -
     memory = Memory.kept_in(home.app.pool)
 
     async def learn(text: str) -> None:
-        change, known = RuleChange(action="add", text=text), await memory.rules(account, "response_preferences")
-        await memory.change(account, "response_preferences", change, known, {"item": str(uuid4())})
+        known, item = await memory.rules(account, "response_preferences"), str(uuid4())
+        rule = RuleChange(action="add", text=text).made(known, item, {"item": item})
+        assert rule
+        await memory.change(account, "response_preferences", rule, known, [])
 
     async with visit() as v:
         for day in ("Monday", "Tuesday", "Wednesday"):

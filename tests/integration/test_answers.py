@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,6 +17,17 @@ ANSWERS = ("accept", "edit", "ignore", "response")
 def deliver(google: Google, *subjects: str) -> dict[str, str]:
     """One mail of each subject; returns their Gmail ids."""
     return {subject: google.deliver(BOB, subject, "Does Friday suit you?") for subject in subjects}
+
+
+def heeds(otherwise: str) -> Callable[[ModelRequest], str]:
+    """A model that sorts a mail as the rule says that bears its subject."""
+
+    def said(request: ModelRequest) -> str:
+        rules = re.findall(r"^\d+\. (\w+)", str(request.messages[0]["content"]), re.MULTILINE)
+        means = {"ignore": "ignore", "response": "respond"}
+        return means[request.mail.subject] if request.mail.subject in {*rules} & {*means} else otherwise
+
+    return said
 
 
 def name_the_lesson(request: ModelRequest) -> dict[str, Any]:
@@ -43,6 +55,7 @@ def lessons(daemon: Daemon, model: Model, count: int) -> dict[str, list[str]]:
 
 class TestAReply:
     def test_takes_all_four_answers(self, daemon: Daemon, google: Google, model: Model) -> None:
+        model.on_triage(heeds("respond"))
         model.on_memory(name_the_lesson)
         proposed = [reply("Friday is fine."), DONE]
         model.script(
@@ -90,6 +103,7 @@ class TestAReply:
 
 class TestAMeeting:
     def test_takes_all_four_answers(self, daemon: Daemon, google: Google, model: Model) -> None:
+        model.on_triage(heeds("respond"))
         model.on_memory(name_the_lesson)
         noon = NEXT_WEEK + timedelta(hours=3)
         model.script(
@@ -185,7 +199,7 @@ class TestAnEdit:
 
 class TestANotice:
     def test_is_done_with_ignored_or_answered(self, daemon: Daemon, google: Google, model: Model) -> None:
-        model.on_triage("notify")
+        model.on_triage(heeds("notify"))
         model.on_memory(name_the_lesson)
         model.script([[reply("We will be there."), DONE]])
         mails = deliver(google, "accept", "ignore", "response")

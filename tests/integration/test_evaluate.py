@@ -100,8 +100,12 @@ def test_a_model_is_asked_by_the_agents_own_prompt_once_its_price_was_told(
     assert {"script", "link", "img", "iframe"}.isdisjoint(page.tags)
     assert not [name for name, _ in page.attributes if name in ("style", "src", "href") or name.startswith("on")]
     assert "default-src 'none'; style-src 'sha256-" in text
-    assert page.tags.count("svg") == 3
+    assert page.tags.count("svg") == 4
     assert "83% (71% to 92%)" in text
+    assert "all mails (60)" in text
+    assert f"{found['cost']['tokens_of_a_mail']:,.0f} tokens; 83% right" in text
+    again = run(tmp_path, model, *stage, "--yes", "--report", "figures.html")
+    assert (again.returncode, "figures.html is there already" in again.stderr) == (1, True)
     assert "67% of the mails are made up" in text
 
 

@@ -536,7 +536,11 @@ class TestFault14:
             learned: list[Item] = daemon.cli("memory", "show", "--json")["triage_preferences"]
             return learned
 
-        model.on_triage("notify")
+        def heeds(request: ModelRequest) -> str:
+            rules, number = prompt(request), int(request.mail.subject[-1])
+            return "ignore" if f"Rule {number + 1}." in rules or "revised" in rules else "notify"
+
+        model.on_triage(heeds)
         model.on_memory(lesson)
         first_lesson = Hold()
         model.fault("memory", hold=first_lesson)
@@ -609,7 +613,9 @@ class TestFault16:
     def test_what_is_learned_is_stored_as_objects_and_found_by_the_next_prompt(
         self, daemon: Daemon, google: Google, model: Model, database_url: str
     ) -> None:
-        model.on_triage("notify")
+        model.on_triage(
+            lambda request: "ignore" if "Closures" in prompt(request) and request.mail.subject == "Notice" else "notify"
+        )
         model.on_memory({"action": "add", "rule": None, "text": "Closures need no notice.", "reason": "Ignored."})
         google.deliver(BOB, "Notice", "The office is closed.")
         [item] = daemon.pending()

@@ -197,8 +197,8 @@ class TestLetters:
         program.environment |= {"EMAIL_ASSISTANT_PRICES": PRICES, "EMAIL_ASSISTANT_CURRENCY": "EUR"}
         done = program.run("rehearse", "--model")
         assert done.returncode == 1
-        assert re.search(r"This would ask stub-model for (1\d|20) letters, about 0\.0\d ", done.stderr)
-        assert "EUR: go on? [y/N]" in done.stderr
+        assert re.search(r"stub-model is asked for (1\d|20) letters, about 0\.0\d ", done.stderr)
+        assert "EUR.\nAsk? [y/N]" in done.stderr
         assert "an estimate, from the length of the mails and your prices" not in done.stderr
         assert model.calls() == []
 
@@ -304,7 +304,8 @@ class TestPage:
         page = program.http.get("/rehearsal")
         assert page.headers["refresh"]
         assert f"96 of {len(newest_first)}" in self.until(program, "96 of")
-        program.http.post("/rehearsal", data={"account": PERSON, "months": "6"})  # it is under way: nothing changes
+        refused = program.http.post("/rehearsal", data={"account": PERSON, "months": "6"})
+        assert "a rehearsal is under way already" in refused.text
         hold.release()
         told = self.until(program, "I would have shown you")
         assert "refresh" not in program.http.get("/rehearsal").headers

@@ -662,7 +662,7 @@ class TestAModelThatHangs:
     async def test_eight_answers_at_once_teach_eight_lessons_one_at_a_time(
         self, home: Home, google: Google, model: Model
     ) -> None:
-        model.on_triage("notify")
+        model.on_triage(lambda request: "ignore" if "1. Rule" in request.text else "notify")
         model.on_memory(lambda _: {"action": "add", "rule": None, "text": f"Rule {len(lessons())}.", "reason": "Told."})
 
         def lessons() -> list[ModelRequest]:

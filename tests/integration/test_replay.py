@@ -2,18 +2,22 @@
 
 import json
 import signal
+from datetime import timedelta
 from typing import Any
 
 import psycopg
 import pytest
 from psycopg import sql
 
+from email_assistant.daemon import open_replay
 from email_assistant.db.pool import session_settings
+from email_assistant.work.replay import Replayed
 from tests.doubles.daemon import WAIT_SECONDS, Daemon
 from tests.doubles.google import Google
 from tests.doubles.model import Model, ModelRequest, tool
 from tests.doubles.serving import Hold
 from tests.integration.conftest import Start
+from tests.integration.home import OpenHome, in_one_loop
 from tests.integration.scene import BOB, DONE, NEXT_WEEK, meeting, reply
 
 OTHER = "other-model"
@@ -139,3 +143,39 @@ def test_what_another_model_would_make_of_them_is_named(worked: Daemon, model: M
     told = worked.cli("replay", "--yes", "--model", OTHER, "--last", "3")
     assert "other-model on 3 mails: one class would be another." in told
     assert "respond → notify (you said notify)" in told
+
+
+@in_one_loop
+async def test_the_model_is_asked_what_it_was_asked_then_with_examples_and_letters(
+    open_home: OpenHome, google: Google, model: Model
+) -> None:
+    """What the person decides, and writes, after that is told of no earlier mail."""
+    model.on_triage("respond")
+    model.script(lambda _: [reply(YES), DONE])
+    wrote = {"labels": ("SENT",), "age": timedelta(days=3)}
+    headers = {"To": BOB, "In-Reply-To": "<asked@example.net>"}
+    google.deliver("Ada <ada@example.com>", "Re: Chess", "Hi Bob, sure thing! A.", headers=headers, **wrote)
+    async with open_home(past_mail=True, backfill_days=90) as home:
+        first = await home.receive("Offer: chairs")
+        await home.app.corrections.correct(home.app.user_id, first, "notify", "test")
+        await home.carry_on()
+        second = await home.receive("Offer: tables")
+        then = {kind: model.calls(kind)[-1].messages[1:] for kind in ("triage", "response")}
+        assert "(same sender)" in str(then["triage"])
+        assert "sure thing" in str(then["response"])
+        third = await home.receive("Offer: lamps")
+        await home.app.corrections.correct(home.app.user_id, third, "ignore", "test")
+        await home.carry_on()
+        for mail_id in (first, third):  # nothing waits of them
+            await home.sql("delete from inbox_items where mail_id = %s", mail_id)
+        before, asked = len(await home.sql("select from gate_calls")), len(model.requests)
+
+        async with open_replay(home.app, home.app.settings) as (again, _):
+            accounts = await home.app.accounts.of_user(home.app.user_id)
+            cases = await again.cases(home.app.user_id, accounts, ("triage", "drafts"), 10)
+            found: list[Replayed] = []
+            await again.ask([case for case in cases if case.mail_id == second], found, lambda _: None)
+        assert [each.differs for each in found] == [False, False]
+        requests = {request.kind: request.messages[1:] for request in model.requests[asked:]}
+        assert requests == then
+        assert len(await home.sql("select from gate_calls")) == before

@@ -442,9 +442,10 @@ class TestAnswers:
         memory = Memory.kept_in(home.app.pool)
 
         async def learn(text: str) -> None:
-            change = RuleChange(action="add", text=text)
-            shown_rules = await memory.rules(account, "response_preferences")
-            await memory.change(account, "response_preferences", change, shown_rules, {"item": str(uuid4())})
+            known, item = await memory.rules(account, "response_preferences"), str(uuid4())
+            rule = RuleChange(action="add", text=text).made(known, item, {"item": item})
+            assert rule
+            await memory.change(account, "response_preferences", rule, known, [])
 
         await learn("Keep replies short.")
         async with shown(home, wait_for="Nothing waits for you.") as view:

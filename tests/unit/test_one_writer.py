@@ -29,6 +29,7 @@ WRITER: Mapping[str, str] = {
     "digests": "notify/digest.sql",
     "effects": "outgoing/effects.py",
     "held_lessons": "memory/held.sql",
+    "sorted_again": "work/sort_again.sql",
     "inbox_items": "inbox/rows.sql",
     "judgements": "work/judgements.sql",
     "left_drafts": "outgoing/left_drafts.py",

@@ -98,6 +98,7 @@ def test_without_their_ids_rules_are_known_by_their_words() -> None:
             "line 3: a rule is a text of 1 to 300 characters, and this has 301",
         ),
         ("## cal_preferences\n- A.\n- \x00", "line 3: a rule is a text of 1 to 300 characters, and this has 0"),
+        ("## cal_preferences\n- A.\n- B.\n- A.", "line 4: that rule stands in line 2 already"),
         ("## cal_preferences\n" + "- A.\n" * 201, "line 202: a profile holds 200 rules at most"),
     ],
 )

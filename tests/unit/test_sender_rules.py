@@ -45,6 +45,7 @@ def test_what_a_correction_states_is_read_back(sender: str, classification: Clas
         ("Always answer mail from bob@example.org", ("bob@example.org", "respond")),
         ("Notify me of messages from shop.example", ("shop.example", "notify")),
         ("Mail from shop.example is always to be ignored.", ("shop.example", "ignore")),
+        ("Ignore mail from bücher.example", ("xn--bcher-kva.example", "ignore")),
         ("Ignore mail from Bob", None),
         ("Ignore mail from org", None),
         ("Ignore mail from a@x.example and b@x.example", None),
@@ -130,3 +131,15 @@ def test_where_they_contradict_none_decides_whatever_came_last(
 def test_a_mail_is_forged_if_its_receiver_says_so(fields: list[str], *, forged: bool) -> None:
     headers = "".join(f"Authentication-Results: {field}\r\n" for field in fields)
     assert parse_bytes(f"{headers}From: a@shop.example\r\n\r\nHello".encode()).forged is forged
+
+
+@pytest.mark.parametrize("said", ["bücher.example", "xn--bcher-kva.example", "BÜCHER.example"])
+@pytest.mark.parametrize("came", ["news@bücher.example", "news@xn--bcher-kva.example"])
+def test_both_spellings_of_a_domain_are_one_sender(said: str, came: str) -> None:
+    [found] = deciding([rule(f"Ignore mail from {said}")], came)
+    assert found.classification == "ignore"
+
+
+def test_both_spellings_contradict_each_other() -> None:
+    rules = [rule("Ignore mail from bücher.example"), rule("Answer mail from xn--bcher-kva.example", key="l")]
+    assert contradictions(rules) == [tuple(rules)]

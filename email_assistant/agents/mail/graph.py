@@ -17,7 +17,7 @@ from email_assistant.accounts.account import Account
 from email_assistant.agents.agent import CallState, LoopState, Ran, asking
 from email_assistant.agents.assistant import Assistant
 from email_assistant.agents.loop import Loop
-from email_assistant.agents.mail.own_letters import OwnLetters
+from email_assistant.agents.mail.own_letters import LettersShown, OwnLetters
 from email_assistant.agents.mail.prompts import (
     Precedent,
     Triage,
@@ -29,7 +29,7 @@ from email_assistant.agents.mail.run import Judge, Recall, Settle, Sorted, Thoug
 from email_assistant.db.checkpoints import lease_of
 from email_assistant.google.errors import NotFound, Refused
 from email_assistant.memory.rules import Rule, numbered
-from email_assistant.memory.senders import BY_RULE, SenderRule, deciding, sender_rule
+from email_assistant.memory.senders import BY_RULE, SenderRule, believed, deciding
 from email_assistant.tools.spec import Answer, Call, FormNeeded
 from email_assistant.usage import BudgetSpent
 
@@ -51,7 +51,7 @@ class MailAgent(Assistant):
     """Both None where nothing is to be gone by but the model, as in a replay."""
     sorts_by_rules: bool
     """Whether mail is sorted by its headers alone when the budget for the model is spent, rather than left waiting."""
-    own_letters: OwnLetters | None
+    own_letters: OwnLetters | LettersShown | None
     """Examples of how the person writes; None: they have not asked for that."""
 
     def graph(self, checkpointer: BaseCheckpointSaver[Any] | None) -> "CompiledStateGraph[Any, Any, Any, Any]":
@@ -152,9 +152,8 @@ class MailAgent(Assistant):
         if known := self.settle.classified(run, lease_of(config)):
             return known
         lease = lease_of(config)
-        rules = await self.memory.rules(UUID(run["account_id"]), "triage_preferences")
-        if run.get("sender") == "":  # forged: what is said of a sender is not said of whoever wrote this
-            rules = [rule for rule in rules if not sender_rule(rule)]
+        in_force = await self.memory.rules(UUID(run["account_id"]), "triage_preferences")
+        rules = believed(in_force, forged=run.get("sender") == "")
         if found := deciding(rules, run.get("sender", "")):
             return _by_rules(found)
         thought = await self.habits(run, lease) if self.habits else None

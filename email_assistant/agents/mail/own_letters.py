@@ -95,7 +95,7 @@ class OwnLetters:
 
     async def find(self, run: Mapping[str, Any], account: Account) -> tuple[list[OwnLetter], str]:
         """The closest letters, as far as they are shown, and the block of them."""
-        to = {each.lower() for each in (run["reply"]["to"], *run["reply"]["also_to"]) if each}
+        to = _readers(run)
         subject, text = run["reply"]["subject"], run["text"].partition("\n\n")[2]
         rows = await fetched(
             self.pool,
@@ -127,6 +127,18 @@ class OwnLetters:
         call_id = f"letters_{sha256(noted.encode()).hexdigest()[:24]}"
         await self.gate.append(run_id, call_id, OWN_LETTERS)
         await self.gate.answered(run_id, call_id, noted)
+
+
+@dataclass(frozen=True, slots=True)
+class LettersShown:
+    """Those that a run was shown before, to be shown once more and noted nowhere. `noted`: None where there were
+    none."""
+
+    noted: str | None
+
+    async def block(self, run: Mapping[str, Any], account: Account) -> str:
+        letters = shown_in(self.noted) if self.noted else []
+        return _block(letters, _readers(run))
 
 
 def shown_in(answer: str) -> list[ShownLetter]:
@@ -180,6 +192,11 @@ def _chosen(
     return chosen, block
 
 
-def _block(letters: Sequence[OwnLetter], to: Collection[str]) -> str:
+def _readers(run: Mapping[str, Any]) -> set[str]:
+    """Whom a run's reply goes to."""
+    return {each.lower() for each in (run["reply"]["to"], *run["reply"]["also_to"]) if each}
+
+
+def _block(letters: Sequence[OwnLetter | ShownLetter], to: Collection[str]) -> str:
     theirs = [letter for letter in letters if set(letter.readers) >= set(to)]
     return letters_block([each.text for each in theirs], [each.text for each in letters if each not in theirs])

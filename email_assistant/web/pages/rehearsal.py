@@ -48,7 +48,10 @@ async def start(
         period = Period(None, datetime.combine(until, time(), UTC))
     else:
         period = Period(None if months in (None, USUAL_MONTHS) else months)
-    begun.start(chosen, period)
+    try:
+        begun.start(chosen, period)
+    except Conflict as refusal:
+        return await _page(app, begun, account, refusal)
     return _back(chosen)
 
 

@@ -1,0 +1,15 @@
+-- All SQL on `sorted_again`; `sort_again.py` says what each statement is for.
+
+-- name: mails
+select m.gmail_id, m.own, m.content, case when not %(anew)s then s.said end as said
+from mails m left join sorted_again s on s.account_id = m.account_id and s.mail_id = m.gmail_id and s.asked = %(asked)s
+where m.account_id = %(account)s and m.gmail_id = any(%(mails)s) and m.readable
+
+-- name: keep
+-- Of rules that nobody has tried for long, nothing is kept.
+with old as (
+    delete from sorted_again where account_id = %(account)s and at < clock_timestamp() - interval '30 days')
+insert into sorted_again (user_id, account_id, mail_id, asked, said)
+select user_id, account_id, gmail_id, %(asked)s, %(said)s from mails
+where account_id = %(account)s and gmail_id = %(mail)s
+on conflict (account_id, mail_id, asked) do update set said = excluded.said, at = clock_timestamp()
