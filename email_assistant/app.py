@@ -143,7 +143,6 @@ async def open_app(settings: Settings, url: str, *, patience: float | None = Non
     await migrate(url, patience=patience)
     async with make_pool(url, size=20, idle_seconds=settings.lease_seconds) as pool:
         queue = Queue(pool, url)
-        await queue.open()
         vault = Vault(secret_key(settings))
         accounts = Accounts(pool, vault, settings.provider)
         limits = Limits(
@@ -231,7 +230,6 @@ async def open_app(settings: Settings, url: str, *, patience: float | None = Non
             await app.aclose()
             await outward.aclose()
             await pictures.aclose()
-            await queue.close()
 
 
 @asynccontextmanager

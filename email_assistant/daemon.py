@@ -2,11 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+import math
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 import psycopg
@@ -18,6 +19,7 @@ from email_assistant.accounts.vault import VaultError
 from email_assistant.app import App, open_chat, open_memory, open_models, past_mails
 from email_assistant.db.checkpoints import FencedSaver
 from email_assistant.db.lease import LeaseLost, held
+from email_assistant.db.pool import fetched_together
 from email_assistant.gate.ledger import GateLedger
 from email_assistant.google.errors import GoogleError
 from email_assistant.inbox.items import Invalid, Item
@@ -27,6 +29,7 @@ from email_assistant.memory.correction import teach_triage
 from email_assistant.memory.learn import Learner, Lesson, ProfileChanged
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.trial import PastTrial
+from email_assistant.meters import went_wrong
 from email_assistant.model import ModelDown, Models
 from email_assistant.outgoing.left_drafts import LeftDrafts
 from email_assistant.outgoing.letters import Mailer
@@ -48,11 +51,12 @@ from email_assistant.work.habits import Habits
 from email_assistant.work.heed import Heed
 from email_assistant.work.invoke import Invoker
 from email_assistant.work.labels import Labels
+from email_assistant.work.polling import Polling
 from email_assistant.work.precedents import Precedents
 from email_assistant.work.runs import Runs
 from email_assistant.work.settle import Settler
 from email_assistant.work.sort_again import SortAgain
-from email_assistant.work.tasks import Handlers
+from email_assistant.work.tasks import Due, Handlers
 
 if TYPE_CHECKING:
     from email_assistant.agents.mail.graph import MailAgent
@@ -67,6 +71,17 @@ log = logging.getLogger(__name__)
 _FINISHED_RUNS_KEPT = timedelta(days=1)
 
 
+class Swept(NamedTuple):
+    """What a sweep saw besides what it woke."""
+
+    notices: bool = False
+    """Somebody is to be told."""
+    watches: bool = False
+    """Gmail is to be asked to tell of new mail."""
+    next: float = math.inf
+    """Seconds until the next job may begin that waits for its time."""
+
+
 @dataclass(frozen=True)
 class Daemon:
     app: App
@@ -74,6 +89,7 @@ class Daemon:
     due: DueWork
     runs: Runs
     mailboxes: Mailboxes
+    polling: Polling
     backfill: Backfill
     watches: Watches
     driver: Driver[Conversation]
@@ -91,24 +107,35 @@ class Daemon:
             parts.create_task(self.work())
 
     async def schedule(self) -> None:
-        """Have mailboxes looked at and forgotten work found, until cancelled.
-
-        Any number of processes may do so: what they trigger collapses in the queue."""
-        settings = self.app.settings
-        scheduler = AsyncIOScheduler(timezone="UTC", job_defaults={"coalesce": True, "max_instances": 1})
-        scheduler.add_job(self.poll, "interval", seconds=settings.poll_seconds)
-        scheduler.add_job(self.sweep, "interval", seconds=settings.sweep_seconds)
-        scheduler.add_job(self.renew_watches, "interval", seconds=settings.sweep_seconds)
-        scheduler.add_job(self.tell, "interval", seconds=settings.sweep_seconds)
-        scheduler.add_job(self.send_digests, "interval", seconds=settings.poll_seconds)
+        """Look into mailboxes and for forgotten work, until cancelled. Any number of processes may do so: a mailbox is
+        leased, and what they trigger collapses in the queue."""
+        settings, now = self.app.settings, datetime.now(UTC)
+        scheduler = AsyncIOScheduler(
+            timezone="UTC", job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
+        )
+        scheduler.add_job(self._sweep_on, "interval", [scheduler], seconds=settings.sweep_seconds, next_run_time=now)
+        if settings.digest_at is not None:
+            scheduler.add_job(self.send_digests, "interval", seconds=settings.poll_seconds, next_run_time=now)
         scheduler.start()
         try:
-            await self.poll()
-            while True:  # what a dead process left waits for no sweep
-                await self.app.holder.someone_died()
-                await self.sweep()
+            async with asyncio.TaskGroup() as parts:
+                parts.create_task(self.polling.run())
+                while True:  # what a dead process left waits for no sweep
+                    await self.app.holder.someone_died()
+                    await self._sweep_on(scheduler)
         finally:
             scheduler.shutdown(wait=False)
+
+    async def _sweep_on(self, scheduler: AsyncIOScheduler) -> None:
+        """Sweep, and have done what that saw: each on its own, as a slow server would hold up the next look."""
+        swept = await self.sweep()
+        if swept.notices:
+            scheduler.add_job(self.tell, id="tell", replace_existing=True)
+        if swept.watches:
+            scheduler.add_job(self.renew_watches, id="watches", replace_existing=True)
+        if swept.next < self.app.settings.sweep_seconds:
+            then = datetime.now(UTC) + timedelta(seconds=swept.next)
+            scheduler.add_job(self._sweep_on, "date", [scheduler], run_date=then, id="next", replace_existing=True)
 
     async def work(self) -> None:
         """Do the queue's jobs until cancelled; then what runs is finished, or handed back after `stop_seconds`."""
@@ -135,69 +162,47 @@ class Daemon:
         return await self.due.is_at_rest()
 
     async def poll(self) -> None:
-        """Have every mailbox looked at."""
-        try:
-            await self.app.queue.poll([account.id for account in await self.app.accounts.pollable()])
-        except psycopg.Error as error:
-            log.warning("no poll: the database is not available (%s)", type(error).__name__)
+        """Look into every mailbox once."""
+        await self.polling.poll()
+
+    async def sweep(self) -> Swept:
+        """Wake what is due and was forgotten: dead workers, lost notifications, ended undo windows and back-offs."""
+        app, provider = self.app, self.app.settings.provider
+        swept = Swept()
+
+        async def look() -> None:
+            nonlocal swept
+            due, taught, corrected, reminded, [notices], [watches] = await fetched_together(
+                app.pool,
+                self.due.look(),
+                app.teaching.unlearned(provider),
+                app.corrections.unlearned(provider),
+                app.queue.reminder(),
+                app.channels.some_due(),
+                self.watches.some_due(),
+            )
+            await app.queue.sweep((Due(**row) for row in due), {row["account_id"] for row in taught + corrected})
+            following = [float(row["seconds"]) for row in reminded if row["seconds"] is not None]
+            swept = Swept(notices["found"], watches["found"], min(following, default=math.inf))
+
+        await _tried("no sweep", look())
+        return swept
 
     async def renew_watches(self) -> None:
         """Have Gmail tell of new mail by itself, where there is a topic for that."""
-        try:
-            await self.watches.renew_due()
-        except psycopg.Error as error:
-            log.warning("no push: the database is not available (%s)", type(error).__name__)
-
-    async def sweep(self) -> None:
-        """Wake what is due and was forgotten: dead workers, lost notifications, ended undo windows and back-offs."""
-        try:
-            provider = self.app.settings.provider
-            unlearned = {*await self.app.teaching.unlearned(provider), *await self.app.corrections.unlearned(provider)}
-            await self.app.queue.sweep(await self.due.due(), unlearned)
-        except psycopg.Error as error:
-            log.warning("no sweep: the database is not available (%s)", type(error).__name__)
+        await _tried("no push", self.watches.renew_due())
 
     async def tell(self) -> None:
         """Tell people of what waits. Not a job of the queue, where a slow server would hold up work."""
-        try:
-            await self.app.notices.tell()
-        except psycopg.Error as error:
-            log.warning("no notices: the database is not available (%s)", type(error).__name__)
+        await _tried("no notices", self.app.notices.tell())
 
     async def send_digests(self) -> None:
         """Send the daily mails that are due."""
-        try:
-            await self.app.digests.send_due()
-        except psycopg.Error as error:
-            log.warning("no digest: the database is not available (%s)", type(error).__name__)
+        await _tried("no digest", self.app.digests.send_due())
 
     async def sync_account(self, account_id: UUID) -> None:
-        try:
-            async with held(self.app.pool, "new mail", account_id, self.app.settings.lease_seconds) as ours:
-                if ours:
-                    await self.mailboxes.sync(account_id)
-            if (await self.app.accounts.get(account_id)).wants_backfill:
-                await self.app.queue.backfill(account_id)
-        except (UnknownAccount, LeaseLost):
-            return
-        except (GoogleError, VaultError, psycopg.Error) as error:
-            fault = classify(error)
-            log.warning("account %s: %s", account_id, type(error).__name__)
-            if fault.needs_login:
-                await self.app.accounts.set_state(account_id, "login", fault.reason)
-            elif fault.unexpected:
-                await self._note_unexpected(account_id, error)
-            elif not isinstance(error, psycopg.Error):
-                await self.app.accounts.note_error(account_id, fault.reason, fault.until)
-        except Exception as error:
-            await self._note_unexpected(account_id, error)
-            raise
-
-    async def _note_unexpected(self, account_id: UUID, error: Exception) -> None:
-        """Have `status` and `doctor` tell that a mailbox could not be looked at; not in the error's own words, which
-        may quote a mail."""
-        reason = f"unexpected {type(error).__name__} while new mail was looked for; it is tried again, please report it"
-        await self.app.accounts.note_error(account_id, reason)
+        """Look for new mail in one mailbox."""
+        await self.polling.look(account_id)
 
     async def backfill_account(self, account_id: UUID) -> None:
         """Fetch a batch of older mail; after a failure, the next look that goes well has it tried again."""
@@ -210,6 +215,7 @@ class Daemon:
             return
         except (GoogleError, VaultError, psycopg.Error) as error:
             fault = classify(error)
+            went_wrong("mailbox", error)
             log.warning("account %s: older mail: %s", account_id, type(error).__name__)
             if fault.needs_login:
                 await self.app.accounts.set_state(account_id, "login", fault.reason)
@@ -272,6 +278,16 @@ class Daemon:
         if finished:
             await self.saver.aprune([str(run_id) for run_id in finished])
             await self.runs.pruned(finished)
+
+
+async def _tried(otherwise: str, work: Awaitable[None]) -> None:
+    """Whatever goes wrong in it is tried again in time, and stops nothing else."""
+    try:
+        await work
+    except psycopg.Error as error:
+        log.warning("%s: the database is not available (%s)", otherwise, type(error).__name__)
+    except Exception:
+        log.exception("%s", otherwise)
 
 
 @asynccontextmanager
@@ -360,6 +376,15 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
             due,
             runs,
             mailboxes,
+            Polling(
+                app.pool,
+                app.accounts,
+                mailboxes,
+                app.queue.backfill,
+                settings.poll_seconds,
+                settings.lease_seconds,
+                app.queue.pulse,
+            ),
             backfill,
             watches,
             driver,

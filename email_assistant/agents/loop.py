@@ -26,6 +26,7 @@ from email_assistant.errors import AssistantError
 from email_assistant.gate.policy import GateSession
 from email_assistant.mail.charset import readable
 from email_assistant.outgoing.entry import OURS, Effect
+from email_assistant.spans import in_span
 from email_assistant.tools.control import CLARIFICATION
 from email_assistant.tools.rules import moved
 from email_assistant.tools.spec import FormNeeded, ToolError, check_storable
@@ -74,6 +75,7 @@ class Loop:
         graph.add_edge(START, self.again)
         return graph.compile()
 
+    @in_span("propose")
     async def llm_call(self, state: LoopState, config: RunnableConfig) -> Command[str]:
         """Propose, and judge what was proposed: both are stored together, before anybody is asked or anything acts.
 
@@ -129,6 +131,7 @@ class Loop:
         answer = interrupt({**question, "group": state.get("group"), "because": state.get("because") or None})
         return {"decisions": {call["id"]: _decide(call["args"], answer, state.get("place", OURS))}}
 
+    @in_span("act")
     async def act(self, state: LoopState, config: RunnableConfig) -> Command[str]:
         """Run what was decided, in the order of the message; one tool message per call."""
         message, decisions = state["messages"][-1], await self._as_left(state)

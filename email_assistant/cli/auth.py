@@ -1,6 +1,5 @@
 """`email-assistant auth …`"""
 
-import asyncio
 import errno
 import platform
 import webbrowser
@@ -143,6 +142,8 @@ async def _ask(
     app: "App", client: "OAuthClient", address: str | None, host: str, port: int, *, browser: bool
 ) -> "Grant":
     """Ask the person in the browser, and wait for the answer."""
+    import asyncio
+
     from email_assistant.google.login import Consent
     from email_assistant.google.loopback import Loopback
 
@@ -166,6 +167,8 @@ async def _ask(
 
 
 async def _show(url: str, redirect_uri: str, *, browser: bool) -> None:
+    import asyncio
+
     if browser and await asyncio.to_thread(webbrowser.open, url):  # one of the terminal's returns when it is left
         say("Your browser shows Google's page now. If it does not, open this address:")
     else:

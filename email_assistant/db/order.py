@@ -19,6 +19,7 @@ on them (effects, drafts, corrections, jobs, …), of which a transaction change
   with it.
 """
 
+from collections.abc import Collection
 from typing import Literal
 from uuid import UUID
 
@@ -36,6 +37,11 @@ async def lock_account(conn: Connection, account_id: UUID, strength: Strength) -
         strength: `key share`: it stays there; `no key update`: nobody else changes it, or relies on its state.
     """
     await conn.execute(f"select from accounts where id = %s for {strength}".encode(), (account_id,))
+
+
+async def lock_accounts(conn: Connection, account_ids: Collection[UUID]) -> None:
+    """Lock the rows of several accounts, to change them."""
+    await conn.execute("select from accounts where id = any(%s) order by id for no key update", (list(account_ids),))
 
 
 async def lock_all(conn: Connection, account_id: UUID) -> None:

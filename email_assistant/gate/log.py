@@ -4,7 +4,7 @@ it; it is sealed afterwards, so that no call waits for another's row."""
 from dataclasses import dataclass
 from typing import Final
 
-from email_assistant.db.pool import Pool, fetched, fetched_as
+from email_assistant.db.pool import Pool, Statement, fetched, fetched_as
 from email_assistant.db.statements import statements
 
 _SQL = statements("gate", "log.sql")
@@ -31,14 +31,13 @@ class Checked:
     """The first of each kind."""
 
 
-async def seal(pool: Pool) -> None:
-    """Seal what is new. What is altered from then on, `check` finds."""
-    await fetched(pool, _SQL["seal"])
+SEAL: Statement = (_SQL["seal"], ())
+"""Seals what is new. What is altered from then on, `check` finds."""
 
 
 async def check(pool: Pool) -> Checked:
     """Seal what is new, then look for rows that were altered, or are missing, in the log and in what it tells of."""
-    await seal(pool)
+    await fetched(pool, *SEAL)
     found = [await fetched_as(Flaw, pool, _SQL[kind], (_MOST,)) for kind in ("broken", "changed", "unlogged")]
     last = next(iter(await fetched(pool, _SQL["last"])), None)
     faults = [fault for kind in found for fault in kind]

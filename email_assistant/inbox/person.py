@@ -1,7 +1,8 @@
 """The person's side of the inbox: what waits for them, their answers, each taken once, and the time to undo them."""
 
+import logging
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -13,7 +14,7 @@ import psycopg
 from email_assistant.accounts.account import Account, Mode
 from email_assistant.accounts.accounts import SERVED, Accounts
 from email_assistant.db import threads
-from email_assistant.db.pool import Connection, Pool, fetched
+from email_assistant.db.pool import Connection, Pool, Statement, fetched
 from email_assistant.gate import ledger, sessions
 from email_assistant.inbox import rows
 from email_assistant.inbox.answers import Answers, Complete, became, check_shown, shadowed, turns_down
@@ -21,6 +22,9 @@ from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
 from email_assistant.inbox.reading import Items
 from email_assistant.inbox.recipients import addresses_in, unproposed
 from email_assistant.inbox.standing import EXPIRY, SHADOW_BEGAN, acts, asked_again
+from email_assistant.telemetry import about
+
+log = logging.getLogger(__name__)
 
 Enqueue = Callable[[Connection, UUID, datetime | None], Awaitable[None]]
 """Wakes a conversation, for a person, at a time or at once, in the caller's transaction."""
@@ -248,6 +252,8 @@ class Inbox(Items):
         if undo_until is None:
             raise _TakenMeanwhile(item.id)
         await threads.at_once(conn, item.thread_id)
+        with about(item.mail_id or str(item.thread_id)):
+            log.info("the person answers a %s by %s: %s", item.kind, by, decision["type"])
         return undo_until
 
     async def _check_mode(self, conn: Connection, item: Item, decision: Answer) -> None:
@@ -338,9 +344,18 @@ class Inbox(Items):
             with suppress(NoItem, Conflict):  # answered, or gone, just now
                 await self.decide(item.user_id, item.id, {"type": "ignore", "args": None}, by=EXPIRY, teaches=False)
 
+    @staticmethod
+    def overdue() -> Statement:
+        """What gives the items that a server held that died."""
+        return _OVERDUE, ()
+
     async def let_go_overdue(self) -> None:
         """Close what a server held that died."""
-        for row in await fetched(self._pool, _OVERDUE):
+        await self.let_go(await fetched(self._pool, _OVERDUE))
+
+    async def let_go(self, overdue: Iterable[Mapping[str, Any]]) -> None:
+        """`overdue`: rows of the statement of that name."""
+        for row in overdue:
             async with self._pool.connection() as conn, conn.transaction():
                 await conn.execute(_LOCK_SESSION, (row["item_id"],))
                 if await rows.let_go(conn, row["item_id"]):

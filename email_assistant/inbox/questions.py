@@ -1,7 +1,9 @@
 """The run's side of the inbox: what it asks a person, and what becomes of the answers."""
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -17,7 +19,10 @@ from email_assistant.inbox.kept import UnreadableAnswer, args_in, decision_in
 from email_assistant.inbox.marks import Mark
 from email_assistant.inbox.recipients import Judged
 from email_assistant.inbox.standing import ACTS
+from email_assistant.meters import meters
 from email_assistant.outgoing.entry import Effect
+
+log = logging.getLogger(__name__)
 
 _SQL = statements("inbox", "questions.sql")
 
@@ -115,7 +120,12 @@ class Questions:
             UnreadableAnswer.
         """
         applied = await rows.apply(conn, run_id)
-        return [_believed(item) for item in await read(conn, "i.id = any(%s)", applied)] if applied else []
+        items = [_believed(item) for item in await read(conn, "i.id = any(%s)", applied)] if applied else []
+        for item in items:
+            log.info("the answer to a %s is applied", item.kind)
+            if item.decided_at:
+                meters().decision.observe((datetime.now(UTC) - item.decided_at).total_seconds())
+        return items
 
     async def answers(self, run_id: UUID) -> dict[str, dict[str, Any]]:
         """The applied answers of a run by interrupt id: the map that its graph is resumed with.

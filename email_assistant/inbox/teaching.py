@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from email_assistant.db.pool import Pool, fetched
+from email_assistant.db.pool import Pool, Statement
 from email_assistant.db.statements import statements
 from email_assistant.inbox import rows
 from email_assistant.inbox.items import Item, NoItem, read
@@ -33,9 +33,10 @@ class Teaching:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def unlearned(self, provider: str) -> list[UUID]:
-        """Accounts with applied items that something may still be learned from, now."""
-        return [row["account_id"] for row in await fetched(self._pool, _SQL["unlearned"], (provider,))]
+    @staticmethod
+    def unlearned(provider: str) -> Statement:
+        """What gives accounts with applied items that something may still be learned from, now."""
+        return _SQL["unlearned"], (provider,)
 
     async def next_lesson(self, account_id: UUID) -> Item | None:
         """The next applied item to learn from; None if there is none now."""

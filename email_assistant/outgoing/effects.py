@@ -9,6 +9,7 @@ Only starts are fenced by the lease: a result that comes late is still a result.
 import asyncio
 import hashlib
 import json
+import logging
 from collections.abc import Coroutine, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, NoReturn, TypeVar
@@ -21,7 +22,10 @@ from email_assistant.db.lease import HELD, Lease, LeaseLost
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.google.errors import RateLimited
 from email_assistant.mail.address import address_of
+from email_assistant.meters import meters
 from email_assistant.outgoing.entry import Declined, Effect, EffectMismatch, Entry, InDoubt, NotYetClear, State
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -277,6 +281,7 @@ class Ledger:
         seen = "looks = looks + 1, state = case when looks + 1 >= %(looks)s then 'unknown' else state end"
         is_counted = await self._change(entry, seen, "state = 'started'", looks=_LOOKS)
         if is_counted and (await self.now(entry)).state == "unknown":
+            _came_to(entry.tool, "unknown")
             raise InDoubt(entry.key)
         raise NotYetClear("it is not clear yet whether it was done; looking again")
 
@@ -295,7 +300,8 @@ class Ledger:
         Raises:
             InDoubt: always.
         """
-        await self._change(entry, "state = 'unknown'", "state = 'started'")
+        if await self._change(entry, "state = 'unknown'", "state = 'started'"):
+            _came_to(entry.tool, "unknown")
         raise InDoubt(entry.key)
 
     async def refuse(
@@ -314,6 +320,7 @@ class Ledger:
         given = "state in ('planned', 'failed') and left_as is null"
         change = "state = 'refused', result = %(why)s, place = %(place)s"
         if await self._change(effect, change, given, why=why, place=place):
+            _came_to(tool, "refused")
             raise Declined(call_id)
 
     async def bear(self, entry: Entry, limited: RateLimited) -> None:
@@ -390,6 +397,8 @@ class Ledger:
             external_id=external_id,
             into=into,
         )
+        if settled:
+            _came_to(entry.tool, state)
         return result if settled else (await self.now(entry)).result or result
 
     async def _change(self, entry: Entry, change: str, given: str = "true", **values: object) -> bool:
@@ -409,6 +418,11 @@ class Ledger:
         async with self._pool.connection() as conn, conn.cursor(row_factory=class_row(Effect)) as cursor:
             await cursor.execute(f"select {_EFFECT} from effects where {where}".encode(), (self._deadline, *parameters))
             return await cursor.fetchall()
+
+
+def _came_to(tool: str, outcome: State) -> None:
+    log.info("%s: %s", tool, outcome)
+    meters().effects.labels(tool, outcome).inc()
 
 
 def _digest(asked: object) -> str:

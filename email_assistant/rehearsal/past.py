@@ -26,7 +26,7 @@ from email_assistant.google.gmail import Gmail, Message
 from email_assistant.google.quota import UNITS, Limits, Urgency, calls_are
 from email_assistant.mail.message import Mail
 from email_assistant.mail.parse import parse_gmail
-from email_assistant.rehearsal.recorded import Recorded, in_order, is_own, kept
+from email_assistant.rehearsal.recorded import Recorded, in_order, is_own, kept, nameless
 
 _MAIL: Final = TypeAdapter(Mail)
 _BATCH: Final = 32
@@ -208,7 +208,8 @@ def _history(rows: Sequence[Mapping[str, Any]], own: frozenset[str]) -> list[Rec
             mail = _MAIL.validate_json(row["content"])
         except ValidationError:
             continue  # nothing that this program wrote
-        labels = frozenset(each.lower() for each in row["labels"])
-        identity = mail.message_id or f"<{row['gmail_id']}@no-message-id>"
+        # Gmail has no label for what was read and archived; its export calls it so.
+        labels = frozenset(each.lower() for each in row["labels"] or ["archived"])
+        identity = mail.message_id or nameless(row["gmail_id"])
         found.append(Recorded(identity, mail, row["received_at"], is_own(mail, labels, own), labels, row["thread_id"]))
     return in_order(found)

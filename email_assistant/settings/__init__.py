@@ -191,12 +191,13 @@ class Settings(_Home):
     and 0 with that."""
     expire_days: Days | None = Field(None, ge=1)
     """Days after which what still waits is ignored by itself, and nothing is learned from it; unset: never."""
-    workers: int = Field(4, ge=1)
-    """Conversations worked on at once by one process, beside two slots that serve decisions only."""
+    workers: int = Field(32, ge=1)
+    """Conversations worked on at once by one process, beside two slots that serve decisions only; mailboxes are looked
+    at on others."""
     lease_seconds: Seconds = Field(60, gt=0)
     """How long a worker that stopped answering keeps its conversation; one whose process has ended, some seconds."""
-    sweep_seconds: Seconds = Field(2, gt=0)
-    """How often forgotten work is looked for."""
+    sweep_seconds: Seconds = Field(5, gt=0)
+    """How often forgotten work is looked for; the end of an undo window is known, and waits for no such look."""
     stop_seconds: Seconds = Field(10, ge=0)
     """How long what runs may go on after a signal to stop; then it is handed back."""
     max_steps: int = Field(12, ge=1)
@@ -218,8 +219,12 @@ class Settings(_Home):
     """Whether a class is given by what the person did with mail like it, without the model, once that is proven."""
     replies_per_day: int = Field(10, ge=1)
     """Replies to one correspondent within 24 hours, after which mail from them is only shown (stops reply loops)."""
-    tracing: Literal["off", "langfuse"] = "off"
-    """Where the work on each mail is shown, its text included. The three variables below turn nothing on."""
+    tracing: Literal["off", "langfuse", "otel"] = "off"
+    """Where the work on each mail is shown: Langfuse, with its text, or OpenTelemetry, without a word of it. The
+    variables below turn nothing on."""
+    otel_endpoint: str = Field(
+        "http://localhost:4318", validation_alias=AliasChoices("OTEL_EXPORTER_OTLP_ENDPOINT", "otel_endpoint")
+    )
     langfuse_public_key: str | None = Field(
         None, validation_alias=AliasChoices("LANGFUSE_PUBLIC_KEY", "langfuse_public_key")
     )
@@ -231,6 +236,10 @@ class Settings(_Home):
         validation_alias=AliasChoices("LANGFUSE_BASE_URL", "LANGFUSE_HOST", "langfuse_base_url"),
     )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "WARNING"
+    log_format: Literal["text", "json"] = "text"
+    metrics_host: str = "127.0.0.1"
+    metrics_port: int | None = Field(None, ge=0, le=65535)
+    """Where `worker` and `scheduler` serve /metrics and /ready, beside what `api` and `up` do; unset: nowhere."""
 
     @model_validator(mode="after")
     def _google_key_alone_means_gemini(self) -> Self:

@@ -38,6 +38,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ByMail(Kind[Conversation]):
+    name = "mail"
     urgency = Urgency.MAIL
 
     pool: Pool
@@ -59,6 +60,15 @@ class ByMail(Kind[Conversation]):
 
     async def look(self, lease: Lease) -> Conversation | None:
         return await self.conversations.load(lease.thread_id)
+
+    def about(self, lease: Lease, at: Conversation) -> str:
+        """The mail that is worked on next, by Gmail's id."""
+        waiting = at.run_in("waiting")
+        decided = waiting if waiting and waiting.decided else None
+        if run := at.run_in("acting") or decided or at.run_in("running"):
+            return run.mail_id
+        mail = at.next_mail[0] if at.next_mail else at.mails[-1] if at.mails else None
+        return mail.gmail_id if mail else super().about(lease, at)
 
     async def catch_up(self, lease: Lease, at: Conversation, run: RunRow) -> Conversation | None:
         if run.state == "waiting":
@@ -97,6 +107,7 @@ class ByMail(Kind[Conversation]):
         if not outcome.questions:
             async with self.pool.connection() as conn:
                 await self.runs.rested(conn, lease, run.id, "done")
+            log.info("done")
             return
         calls = [question.value["args"] for question in outcome.questions]
         session = await self.evidence.of(run.input, calls, await self.conversations.letters(at))
@@ -110,6 +121,7 @@ class ByMail(Kind[Conversation]):
             for value in drafts if leaves_drafts else ():
                 await self.left_drafts.want(conn, run.id, value["call_id"], value["args"])
             await self.runs.rested(conn, lease, run.id, "waiting")
+        log.info("waits for the person: %s", ", ".join(question.value["kind"] for question in asked))
 
     def is_all(self, at: Conversation, run: RunRow) -> bool:
         others = [m for m in at.mails if m.is_open and m.gmail_id != run.mail_id]

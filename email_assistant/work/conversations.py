@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import TypeAdapter, ValidationError
 
-from email_assistant.accounts.accounts import COLUMNS, account_in
+from email_assistant.accounts.rows import COLUMNS, account_in
 from email_assistant.agents.mail.prompts import Classification
 from email_assistant.agents.mail.run import ReplyNeeds, Run
 from email_assistant.db.beside import BESIDE, UNTOLD

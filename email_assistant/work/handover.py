@@ -1,6 +1,7 @@
 """From triage to the response agent: store the class, take the conversation over, open the agent's work."""
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,11 +15,14 @@ from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Pool
 from email_assistant.inbox.questions import Questions
 from email_assistant.memory import fires
+from email_assistant.meters import meters
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.sync.mails import store_earlier
 from email_assistant.work.conversations import Conversation, Conversations, conversation_text
 from email_assistant.work.judgements import recorded
 from email_assistant.work.runs import Runs
+
+log = logging.getLogger(__name__)
 
 
 class Handover:
@@ -55,6 +59,9 @@ class Handover:
         judged = recorded(lease.thread_id, run["mail"], triaged.thought)
         async with self._pool.connection() as conn:
             await mails.triaged(conn, lease, run["mail"], classification, reason, stage, along=[*used, judged])
+        if stage:
+            log.info("sorted: %s, by %s", classification, stage)
+            meters().sorted.labels(classification, stage).inc()
         if classification == "ignore" or run["triage_only"]:
             return Settled("ignore")
         conversation = self._conversations.under(lease)

@@ -1,8 +1,8 @@
 """What the stage that learned from the person thought of mail, what was right, and so what it may decide by itself."""
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -11,6 +11,7 @@ from email_assistant.agents.mail.run import Thought
 from email_assistant.db.lease import HELD, RowChange
 from email_assistant.db.pool import Connection, Pool, fetched, fetched_as
 from email_assistant.db.statements import statements
+from email_assistant.rehearsal.foretold import Foretold
 from email_assistant.rehearsal.learned import Truth
 from email_assistant.sync.news import RID_OF
 from email_assistant.triage.cascade import Judgement, prove
@@ -32,6 +33,7 @@ class Version:
 class _Standing:
     known: int
     at: datetime | None
+    past: int
 
 
 def recorded(thread_id: UUID, mail_id: str, thought: Thought | None) -> RowChange:
@@ -63,12 +65,19 @@ class Judgements:
 
     async def proof(self, account_id: UUID) -> Proof:
         """What an account's judgements prove now."""
-        [standing] = await fetched_as(_Standing, self._pool, _SQL["standing"], (account_id,))
+        [standing] = await fetched_as(_Standing, self._pool, _SQL["standing"], {"account": account_id})
         found = self._proofs.get(account_id)
         if found is None or found[0] != standing:
             cases = await fetched_as(Judgement, self._pool, _SQL["cases"], (account_id,))
             found = self._proofs[account_id] = standing, await asyncio.to_thread(prove, cases)
         return found[1]
+
+    async def foretold(self, account_id: UUID, past: Sequence[Foretold]) -> None:
+        """Keep what would have been thought of the past; what is kept of a mail already stays."""
+        columns = [list(each) for each in zip(*map(astuple, past), strict=True)]
+        if columns:
+            async with self._pool.connection() as conn:
+                await conn.execute(_SQL["foretold"].encode(), (*columns, account_id))
 
     async def taught(self, account_id: UUID) -> list[Truth]:
         """What may be learned from, in the order in which it became known."""

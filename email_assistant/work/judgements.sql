@@ -49,11 +49,31 @@ and j.account_id = o.account_id and j.mail_id = o.mail_id
 
 -- name: standing
 -- How much is known, and since when: what is computed from the rows holds until this changes.
-select count(*) as known, max(known_at) as at from judgements where account_id = %s and truth is not null
+select count(*) as known, max(known_at) as at,
+       (select count(*) from past_judgements where account_id = %(account)s) as past
+from judgements where account_id = %(account)s and truth is not null
 
 -- name: cases
-select thought, confidence, truth, decided, checked from judgements
-where account_id = %s and truth is not null and thought is not null order by known_at, mail_id
+-- The past comes first: it was kept before anything was thought of live mail. A mail of it that arrives once more had
+-- been learned from.
+select thought, confidence, truth, decided, checked, past from (
+    select account_id, gmail_id as mail_id, thought, confidence, truth, known_at, false as decided, false as checked,
+           true as past
+    from past_judgements
+    union all
+    select account_id, mail_id, thought, confidence, truth, known_at, decided, checked, false
+    from judgements j where truth is not null and thought is not null
+    and not exists (select from past_judgements p where p.account_id = j.account_id and p.gmail_id = j.mail_id)
+) as cases where account_id = %s order by past desc, known_at, mail_id
+
+-- name: foretold
+insert into past_judgements (account_id, gmail_id, user_id, thought, confidence, version, truth, known_at)
+select distinct on (mail_id) p.account_id, p.gmail_id, p.user_id, thought, confidence, version, truth, known_at
+from unnest(%s::text[], %s::text[], %s::float[], %s::timestamptz[], %s::text[], %s::timestamptz[])
+     as found (mail_id, thought, confidence, version, truth, known_at)
+join past_mails p on coalesce(p.content->>'message_id', '<' || p.gmail_id || '@no-message-id>') = mail_id
+where p.account_id = %s order by mail_id, p.gmail_id
+on conflict do nothing
 
 -- name: taught
 -- What may be learned from: not what was decided with nobody else asked, and let stand.

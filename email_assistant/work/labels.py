@@ -12,8 +12,9 @@ from http import HTTPStatus
 from uuid import UUID
 
 from email_assistant.accounts.account import Account
-from email_assistant.accounts.accounts import COLUMNS, Accounts, account_in
+from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
+from email_assistant.accounts.rows import COLUMNS, account_in
 from email_assistant.db import mails, threads
 from email_assistant.db.lease import Lease, LeaseLost
 from email_assistant.db.pool import Pool, fetched
@@ -22,6 +23,7 @@ from email_assistant.google.errors import Exists, NotFound, Refused
 from email_assistant.google.gmail import Gmail
 from email_assistant.inbox.items import Conflict
 from email_assistant.inbox.mails import Class
+from email_assistant.telemetry import now_about
 from email_assistant.work.corrections import Corrections
 from email_assistant.work.faults import classify
 
@@ -76,6 +78,7 @@ class Labels:
             return False
         changed = False
         for work in await self._due(lease.thread_id):
+            now_about(work.gmail_id)
             try:
                 changed |= await (self._look(lease, work) if work.relabelled else self._show(lease, work))
             except LeaseLost:

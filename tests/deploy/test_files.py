@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import aclosing
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from googleapiclient.discovery_cache import get_static_doc
 
 from email_assistant.google.account import GoogleAccount
+from email_assistant.google.client import Wire
 from tests.deploy import COMPOSE, FOLDER, PARTS, commands_under, documents
 
 _TOOLS = Path(sys.executable).parent
@@ -43,7 +45,8 @@ async def test_the_image_keeps_what_is_read_of_google(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr("email_assistant.google.client.get_static_doc", note)
     login = dict.fromkeys(("refresh_token", "client_id", "client_secret"), "none")
-    await GoogleAccount(login, root=None, timeout=1).aclose()
+    async with aclosing(Wire(None)) as wire:
+        GoogleAccount(login, wire, timeout=1)
     assert re.findall(r"! -name (\S+)", (FOLDER / "Dockerfile").read_text()) == read
 
 

@@ -837,6 +837,8 @@ class TestToken:
         assert set(described["paths"]) == {
             "/health",
             "/health-check",
+            "/ready",
+            "/metrics",
             "/agent/session",
             "/agent/begin",
             "/agent/end",

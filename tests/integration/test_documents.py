@@ -108,6 +108,9 @@ ON_THE_DEMO = {
     """-d '{"thread_id": "errands", "user_request": "what waits for me?"}'""": Comes(
         '"status": ?"success"', put={"http://127.0.0.1:8764": "{root}", "TOKEN": "{token}"}
     ),
+    'curl http://127.0.0.1:8765/metrics -H "Authorization: Bearer TOKEN"': Comes(
+        "email_assistant_mails", put={"http://127.0.0.1:8765": "{root}", "TOKEN": "{token}"}
+    ),
     "uv run email-assistant memory lessons": Comes("{lesson}"),
     "uv run email-assistant memory undo LESSON": Comes(".", put={"LESSON": "{lesson}"}),
     'uv run email-assistant memory add response_preferences "Sign with Ada, without a greeting."': Comes("."),

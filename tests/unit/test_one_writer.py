@@ -41,6 +41,7 @@ WRITER: Mapping[str, str] = {
     "mails": "db/mails.sql",
     "mcp_tools": "tools/mcp/seen.sql",
     "model_usage": "usage.py",
+    "past_judgements": "work/judgements.sql",
     "past_mails": "rehearsal/past.py",
     "presences": "db/presence.py",
     "quota": "accounts/quota.py",

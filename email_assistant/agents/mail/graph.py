@@ -30,6 +30,7 @@ from email_assistant.db.checkpoints import lease_of
 from email_assistant.google.errors import NotFound, Refused
 from email_assistant.memory.rules import Rule, numbered
 from email_assistant.memory.senders import BY_RULE, SenderRule, believed, deciding
+from email_assistant.spans import in_span
 from email_assistant.tools.spec import Answer, Call, FormNeeded
 from email_assistant.usage import BudgetSpent
 
@@ -78,6 +79,7 @@ class MailAgent(Assistant):
         graph.add_edge("mark_as_read_node", END)
         return graph.compile()
 
+    @in_span("triage")
     async def triage_router(self, state: MailState, config: RunnableConfig) -> Command[str]:
         run = state["run"]
         settled = await self.settle(run, await self._triage(run, config), lease_of(config))
