@@ -202,8 +202,8 @@ class Settings(_Home):
         ge=1,
         validation_alias=AliasChoices("EMAIL_ASSISTANT_CONCURRENCY", "concurrency", "EMAIL_ASSISTANT_WORKERS"),
     )
-    """Conversations worked on at once by one process, beside slots that serve decisions only; mailboxes are looked at on
-    others."""
+    """Conversations worked on at once by one process, beside slots that serve decisions only; mailboxes are looked
+    at on others."""
     lease_seconds: Seconds = Field(60, gt=0)
     """How long a worker that stopped answering keeps its conversation; one whose process has ended, some seconds."""
     sweep_seconds: Seconds = Field(5, gt=0)

@@ -55,9 +55,11 @@ NOT_RUN = {
     'EMAIL_ASSISTANT_CHAOS_KILLS=1000 uv run pytest -s -m "long or not long" tests/chaos/test_storm.py': "20 minutes; "
     "the storm of the tests themselves is a short one",
     "uv run python -m tests.picture docs/inbox.png": "`browser/test_picture.py` does",
-    "uv run python -m tests.benchmark.chat": "it measures, by hand",
-    "uv run python -m tests.benchmark.mail --mails 20 --burst 1000": "it measures, by hand",
     "uv run email-assistant bench cost": "`test_bench.py` does",
+    "uv run email-assistant bench speed": "`test_bench.py` does, with less of everything",
+    "uv run email-assistant bench speed --only cpu --only statements": "likewise",
+    "uv run email-assistant bench speed --json > speed.json": "likewise",
+    "uv run email-assistant bench capacity --measured speed.json": "`test_bench.py` does, with a file of its own",
     "uv run email-assistant rehearse": "`test_own_rehearsal.py` does",
     'uv run email-assistant rehearse --mbox "All mail.mbox" --address you@example.com': "`test_rehearse.py` does",
     'uv run email-assistant eval rehearsal --mbox "All mail.mbox" --address you@example.com': "`test_rehearse.py` does",
