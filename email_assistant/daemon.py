@@ -6,12 +6,12 @@ import math
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 import psycopg
-from langchain_core.messages import ToolMessage
+from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from email_assistant.accounts.account import Account, UnknownAccount
 from email_assistant.accounts.vault import VaultError
@@ -23,11 +23,11 @@ from email_assistant.gate.ledger import GateLedger
 from email_assistant.google.errors import GoogleError
 from email_assistant.inbox.items import Invalid, Item
 from email_assistant.inbox.mails import Correction
-from email_assistant.inbox.teaching import Taught
 from email_assistant.memory.correction import teach_triage
 from email_assistant.memory.learn import Learner, Lesson, ProfileChanged
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.trial import PastTrial
+from email_assistant.meters import went_wrong
 from email_assistant.model import ModelDown, Models
 from email_assistant.outgoing.left_drafts import LeftDrafts
 from email_assistant.outgoing.letters import Mailer
@@ -107,23 +107,33 @@ class Daemon:
     async def schedule(self) -> None:
         """Look into mailboxes and for forgotten work, until cancelled. Any number of processes may do so: a mailbox is
         leased, and what they trigger collapses in the queue."""
-        async with asyncio.TaskGroup() as parts:
-            parts.create_task(self.polling.run())
-            parts.create_task(self._send_digests_on_time())
-            while True:
-                swept = await self.sweep()
-                if swept.notices:  # on its own, as a slow server would hold up the next look
-                    parts.create_task(self.tell())
-                if swept.watches:
-                    parts.create_task(self.renew_watches())
-                with suppress(TimeoutError):  # what a dead process left waits for no sweep
-                    async with asyncio.timeout(min(swept.next, self.app.settings.sweep_seconds)):
-                        await self.app.holder.someone_died()
+        settings, now = self.app.settings, datetime.now(UTC)
+        scheduler = AsyncIOScheduler(
+            timezone="UTC", job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
+        )
+        scheduler.add_job(self._sweep_on, "interval", [scheduler], seconds=settings.sweep_seconds, next_run_time=now)
+        if settings.digest_at is not None:
+            scheduler.add_job(self.send_digests, "interval", seconds=settings.poll_seconds, next_run_time=now)
+        scheduler.start()
+        try:
+            async with asyncio.TaskGroup() as parts:
+                parts.create_task(self.polling.run())
+                while True:  # what a dead process left waits for no sweep
+                    await self.app.holder.someone_died()
+                    await self._sweep_on(scheduler)
+        finally:
+            scheduler.shutdown(wait=False)
 
-    async def _send_digests_on_time(self) -> None:
-        while self.app.settings.digest_at is not None:
-            await self.send_digests()
-            await asyncio.sleep(self.app.settings.poll_seconds)
+    async def _sweep_on(self, scheduler: AsyncIOScheduler) -> None:
+        """Sweep, and have done what that saw: each on its own, as a slow server would hold up the next look."""
+        swept = await self.sweep()
+        if swept.notices:
+            scheduler.add_job(self.tell, id="tell", replace_existing=True)
+        if swept.watches:
+            scheduler.add_job(self.renew_watches, id="watches", replace_existing=True)
+        if swept.next < self.app.settings.sweep_seconds:
+            then = datetime.now(UTC) + timedelta(seconds=swept.next)
+            scheduler.add_job(self._sweep_on, "date", [scheduler], run_date=then, id="next", replace_existing=True)
 
     async def work(self) -> None:
         """Do the queue's jobs until cancelled; then what runs is finished, or handed back after `stop_seconds`."""
@@ -131,7 +141,7 @@ class Daemon:
         handlers = Handlers(self.sync_account, self.backfill_account, self.advance, self.learn, self.tidy)
         present = asyncio.create_task(self.app.presence.keep())
         try:
-            await self.app.queue.work(handlers, slots=settings.workers, stop_seconds=settings.stop_seconds)
+            await self.app.queue.work(handlers, slots=settings.concurrency, stop_seconds=settings.stop_seconds)
         finally:
             await self.app.ledger.drain()
             present.cancel()
@@ -203,6 +213,7 @@ class Daemon:
             return
         except (GoogleError, VaultError, psycopg.Error) as error:
             fault = classify(error)
+            went_wrong("mailbox", error)
             log.warning("account %s: older mail: %s", account_id, type(error).__name__)
             if fault.needs_login:
                 await self.app.accounts.set_state(account_id, "login", fault.reason)
@@ -231,8 +242,7 @@ class Daemon:
         teaching = self.app.teaching
         try:
             taught = await teaching.taught(item)
-            told = await self._told(item, taught)
-            lesson = await asyncio.to_thread(Lesson.of, item, taught, told)  # a conversation may be long
+            lesson = await asyncio.to_thread(Lesson.of, item, taught)  # a conversation may be long
             if lesson is not None:
                 await self.learner.learn(lesson)
         except (ModelDown, BudgetSpent, ProfileChanged):
@@ -243,16 +253,9 @@ class Daemon:
         else:
             await teaching.learned(item.id)
 
-    async def _told(self, item: Item, taught: Taught) -> list[str]:
-        """What tools told the assistant in an item's run. What the person answered comes to it in the same way."""
-        answered = {each.call_id for each in taught.items if each.decision and each.decision["type"] == "response"}
-        messages = await self.invoker.messages(item.run_id)
-        answers = [each for each in messages if isinstance(each, ToolMessage)]
-        return [each.text for each in answers if each.tool_call_id not in answered | {item.call_id}]
-
     async def tidy(self) -> None:
         """Close what nobody answered, drop what is left of dead processes and old logins, drafts that are
-        not to be sent, and all but the last checkpoint of runs that ended a while ago."""
+        not to be sent, and what is kept of mail that is done for as long as the person wants."""
         await self.app.inbox.expire(self.app.settings.provider)
         await self.app.sessions.forget_expired()
         await self.app.channels.forget_logged_out()
@@ -265,6 +268,10 @@ class Daemon:
         if finished:
             await self.saver.aprune([str(run_id) for run_id in finished])
             await self.runs.pruned(finished)
+        over = await self.runs.over(timedelta(days=self.app.settings.keep_checkpoints_days))
+        if over:
+            await self.saver.drop(over)
+            await self.runs.pruned(over)
 
 
 async def _tried(otherwise: str, work: Awaitable[None]) -> None:
@@ -316,7 +323,8 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
     habits, past = Habits(app.pool, conversations, history, on=settings.habits), Precedents(app.pool, conversations)
     own_letters = OwnLetters(app.pool, GateLedger(app.pool)) if settings.past_mail else None
     agent = _mail_agent(app, app.models, memory, evidence, handover, habits, past, own_letters)
-    saver = FencedSaver(app.pool)
+    drops_ended = settings.keep_checkpoints_days == 0
+    saver = FencedSaver(app.pool, keeps_ends=not drops_ended)
     left_drafts = LeftDrafts(app.pool, settings.google_timeout_seconds)
     async with tracing(settings) as callbacks:
         invoker = Invoker(agent.graph(saver).with_config(callbacks=callbacks), app.questions)
@@ -338,6 +346,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
             heed,
             invoker,
             Labels(app.pool, app.accounts, app.clients, app.corrections, names),
+            drops_ended,
             mailboxes.sync_thread,
         )
         driver = Driver(
@@ -370,6 +379,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
                 app.queue.backfill,
                 settings.poll_seconds,
                 settings.lease_seconds,
+                app.queue.pulse,
             ),
             backfill,
             watches,
@@ -405,8 +415,8 @@ async def open_replay(
     evidence = Evidence(app.pool, app.accounts, app.recipients, memory, conversations)
     async with open_models(settings) as (models, tally):
         agent = _mail_agent(app, models, memory, evidence, handover, None, None)
-        saver, letters = FencedSaver(app.pool), settings.past_mail
-        yield Replay(app.pool, saver, agent, app.complete, background, shows_letters=letters), tally
+        letters = settings.past_mail
+        yield Replay(app.pool, conversations, agent, app.complete, background, shows_letters=letters), tally
 
 
 def _mail_agent(

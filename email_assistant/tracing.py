@@ -1,21 +1,25 @@
-"""What the agents do, shown in Langfuse: each run of a graph, its steps, and what the model was asked and answered.
+"""What the agents do, shown elsewhere: in Langfuse each run of a graph, with what the model was asked and answered, or
+by OpenTelemetry the steps of a mail's way, without a word of it (`spans`).
 
-Traces hold the mail's text, so Langfuse's own variables turn nothing on: our own setting must.
+Langfuse's traces hold the mail's text. Its variables turn nothing on, nor do OpenTelemetry's: our own setting must.
 """
 
 import asyncio
 import logging
 import os
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from email_assistant.settings import Settings, SettingsError
+from email_assistant.spans import spans_go_to
 
 if TYPE_CHECKING:
     from langchain_core.callbacks import BaseCallbackHandler
     from langfuse import Langfuse
+    from opentelemetry.sdk.trace import TracerProvider
 
 _FLUSH_SECONDS = 3
 """How long a stop waits for what was not sent yet."""
@@ -32,14 +36,22 @@ async def tracing(settings: Settings) -> AsyncIterator["list[BaseCallbackHandler
     Raises:
         SettingsError: tracing is turned on and its package is not installed.
     """
-    if settings.tracing == "off":
-        yield []
-        return
-    client, handler = _open_langfuse(settings)
-    try:
-        yield [handler]
-    finally:
-        await _flush(client)
+    match settings.tracing:
+        case "off":
+            yield []
+        case "otel":
+            provider = _open_otel(settings)
+            try:
+                with spans_go_to(provider.get_tracer("email_assistant")):
+                    yield []
+            finally:
+                await _flush(provider.shutdown)
+        case "langfuse":
+            client, handler = _open_langfuse(settings)
+            try:
+                yield [handler]
+            finally:
+                await _flush(client.shutdown)
 
 
 def keep_langsmith_off() -> None:
@@ -74,7 +86,25 @@ def _open_langfuse(settings: Settings) -> "tuple[Langfuse, BaseCallbackHandler]"
     return client, CallbackHandler(public_key=settings.langfuse_public_key)
 
 
-async def _flush(client: "Langfuse") -> None:
-    thread = threading.Thread(target=client.shutdown, name="langfuse-flush", daemon=True)
+def _open_otel(settings: Settings) -> "TracerProvider":
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ImportError:
+        raise SettingsError(
+            "EMAIL_ASSISTANT_TRACING=otel needs a package: pip install 'email-assistant[otel]'"
+        ) from None
+    logging.getLogger("opentelemetry").setLevel("CRITICAL")  # it is a line for each batch that is not taken
+    named = {"service.name": "email-assistant", "service.version": version("email-assistant")}
+    provider = TracerProvider(resource=Resource(named), shutdown_on_exit=False)
+    exporter = OTLPSpanExporter(endpoint=f"{settings.otel_endpoint.rstrip('/')}/v1/traces")
+    provider.add_span_processor(BatchSpanProcessor(exporter))
+    return provider
+
+
+async def _flush(shutdown: Callable[[], object]) -> None:
+    thread = threading.Thread(target=shutdown, name="traces-flush", daemon=True)
     thread.start()
     await asyncio.to_thread(thread.join, _FLUSH_SECONDS)

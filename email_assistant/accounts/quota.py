@@ -16,6 +16,7 @@ import psycopg
 from email_assistant.db.pool import AWAY, Pool, fetched
 from email_assistant.google.errors import RateLimited, Transient
 from email_assistant.google.quota import Limits, is_calendar, is_sending
+from email_assistant.meters import meters
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +62,7 @@ class AccountQuota:
                     until = datetime.now(UTC) + timedelta(seconds=wait)
                     raise RateLimited(f"{method}: Google's quota is used up until {until:%H:%M:%S} UTC", until)
                 await asyncio.sleep(wait)
+            meters().units.labels(_service(method)).inc(self.limits.cost(method))
         except AWAY:
             raise Transient(f"{method}: the quota can't be known, as the database is not available") from None
 
@@ -97,7 +99,11 @@ class AccountQuota:
                 )
 
     def _own(self, method: str) -> str:
-        return f"{'calendar' if is_calendar(method) else 'gmail'}/{self.account_id}"
+        return f"{_service(method)}/{self.account_id}"
 
     def _project(self) -> str:
         return f"project/{hashlib.sha256(self.client_id.encode()).hexdigest()[:16]}"
+
+
+def _service(method: str) -> str:
+    return "calendar" if is_calendar(method) else "gmail"

@@ -26,6 +26,7 @@ from email_assistant.errors import AssistantError
 from email_assistant.gate.policy import GateSession
 from email_assistant.mail.charset import readable
 from email_assistant.outgoing.entry import OURS, Effect
+from email_assistant.spans import in_span
 from email_assistant.tools.control import CLARIFICATION
 from email_assistant.tools.rules import moved
 from email_assistant.tools.spec import FormNeeded, ToolError, check_storable
@@ -74,6 +75,7 @@ class Loop:
         graph.add_edge(START, self.again)
         return graph.compile()
 
+    @in_span("propose")
     async def llm_call(self, state: LoopState, config: RunnableConfig) -> Command[str]:
         """Propose, and judge what was proposed: both are stored together, before anybody is asked or anything acts.
 
@@ -129,12 +131,13 @@ class Loop:
         answer = interrupt({**question, "group": state.get("group"), "because": state.get("because") or None})
         return {"decisions": {call["id"]: _decide(call["args"], answer, state.get("place", OURS))}}
 
+    @in_span("act")
     async def act(self, state: LoopState, config: RunnableConfig) -> Command[str]:
         """Run what was decided, in the order of the message; one tool message per call."""
         message, decisions = state["messages"][-1], await self._as_left(state)
         assert isinstance(message, AIMessage)
-        run = [call for call in message.tool_calls if decisions[str(call["id"])]["do"] == "run"]
-        session = await self.agent.session(state["run"], run, config)
+        judged = [call for call in message.tool_calls if self._is_judged(call["name"], decisions[str(call["id"])])]
+        session = await self.agent.session(state["run"], judged, config)
         all_ran: list[Ran] = []
         for call in message.tool_calls:
             decision = decisions[str(call["id"])]
@@ -154,6 +157,10 @@ class Loop:
         if any(d["edited"] for d in decisions.values()):
             answers.insert(0, _with_edits(message, decisions))
         return Command(goto=self._next(message.tool_calls, decisions, all_ran), update={"messages": answers})
+
+    def _is_judged(self, name: str, decision: Decided) -> bool:
+        """Whether a call runs and is judged by more than itself: not what a person has approved and is done here."""
+        return decision["do"] == "run" and not (decision["asked"] and self.agent.place(name) == OURS)
 
     async def _as_left(self, state: LoopState) -> dict[str, Decided]:
         """What was decided of each call, and what the person made of those about which they were asked again."""

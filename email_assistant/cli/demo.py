@@ -44,7 +44,7 @@ async def run_demo(
     """Start the mailbox and, unless one is set, the model; then the program itself between them."""
     own = Settings.load()
     settings = demo_settings(own)
-    log_to_stderr(settings.log_level)
+    log_to_stderr(settings.log_level, settings.log_format)
     mailbox = _mailbox_file(settings, mbox)
     arguments = ["--data", str(mailbox), "--pace", "0" if exit_when_idle else str(_PACE_SECONDS)]
     arguments += ["--mbox", str(mbox)] if mbox else []

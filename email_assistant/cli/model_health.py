@@ -34,6 +34,8 @@ async def check_tracing(settings: "Settings") -> Check:
         given = settings.langfuse_public_key or settings.langfuse_secret_key
         how = "; LANGFUSE_… alone turn nothing on, EMAIL_ASSISTANT_TRACING=langfuse does" if given else ""
         return "tracing", None, f"off{how}"
+    if settings.tracing == "otel":
+        return await _check_otel(settings)
     assert settings.langfuse_secret_key
     base = settings.langfuse_base_url.rstrip("/")
     keys = (settings.langfuse_public_key or "", settings.langfuse_secret_key.get_secret_value())
@@ -45,6 +47,21 @@ async def check_tracing(settings: "Settings") -> Check:
     if status != 200:
         return "tracing", f"{base} answers {status}, so traces are lost; check LANGFUSE_PUBLIC_KEY and …_SECRET_KEY", ""
     return "tracing", None, f"{base} is shown each run, with the text of the mail"
+
+
+async def _check_otel(settings: "Settings") -> Check:
+    """A collector has no page to ask for: whatever it answers to no spans at all, it is there."""
+    import httpx
+
+    from email_assistant.model.network import network_to
+
+    base = settings.otel_endpoint.rstrip("/")
+    try:
+        async with httpx.AsyncClient(timeout=settings.model_timeout_seconds, **network_to(base)) as http:
+            await http.post(f"{base}/v1/traces", headers={"Content-Type": "application/x-protobuf"})
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        return "tracing", f"{base} can't be reached ({type(error).__name__}), so traces are lost", ""
+    return "tracing", None, f"{base} is shown each step, without the text of the mail"
 
 
 async def _check_model(settings: "Settings", model: str) -> list[Check]:

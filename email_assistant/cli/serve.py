@@ -17,11 +17,12 @@ from email_assistant.cli.door import Door, opened_door
 from email_assistant.cli.follow import follow, introduce
 from email_assistant.cli.patience import Patience
 from email_assistant.daemon import open_daemon
-from email_assistant.home import database
+from email_assistant.home import api_token, database
 from email_assistant.settings import Settings, is_loopback
+from email_assistant.settings.renamed import told_of_renamed
 from email_assistant.telemetry import log_to_stderr
 from email_assistant.tracing import tracing
-from email_assistant.web.app import create_api
+from email_assistant.web.app import create_api, create_monitor
 
 
 async def run_up(host: str, port: int, *, no_token: bool) -> None:
@@ -52,19 +53,42 @@ async def run_api(host: str, port: int, *, no_token: bool) -> None:
 async def run_scheduler() -> None:
     """Have mailboxes looked at and forgotten work found, until SIGINT or SIGTERM."""
     settings = _settings()
-    async with _opened(settings) as app, open_daemon(app) as daemon:
-        with signals_heeded() as stop:
-            out.print("Scheduling. Ctrl-C stops.")
-            await until_stopped(stop, daemon.schedule(), patience=patience(settings))
+    with _monitor_bound(settings) as listener:
+        async with _opened(settings) as app, open_daemon(app) as daemon:
+            with signals_heeded() as stop:
+                out.print("Scheduling. Ctrl-C stops.")
+                work = (daemon.schedule(), *_monitoring(app, listener))
+                await until_stopped(stop, *work, patience=patience(settings))
 
 
 async def run_worker() -> None:
     """Work on what is scheduled, until SIGINT or SIGTERM."""
     settings = _ready_settings()
-    async with _opened(settings) as app, open_daemon(app) as daemon:
-        with signals_heeded() as stop:
-            out.print("Working. Ctrl-C stops.")
-            await until_stopped(stop, daemon.work(), patience=patience(settings))
+    with _monitor_bound(settings) as listener:
+        async with _opened(settings) as app, open_daemon(app) as daemon:
+            with signals_heeded() as stop:
+                out.print("Working. Ctrl-C stops.")
+                work = (daemon.work(), *_monitoring(app, listener))
+                await until_stopped(stop, *work, patience=patience(settings))
+
+
+@contextmanager
+def _monitor_bound(settings: Settings) -> Iterator[socket.socket | None]:
+    """Where a process without an inbox is watched; None if nowhere."""
+    if settings.metrics_port is None:
+        yield None
+        return
+    others = "EMAIL_ASSISTANT_METRICS_HOST and EMAIL_ASSISTANT_METRICS_PORT"
+    with bound(settings.metrics_host, settings.metrics_port, others) as listener:
+        yield listener
+
+
+def _monitoring(app: App, listener: socket.socket | None) -> list[Coroutine[Any, Any, None]]:
+    if listener is None:
+        return []
+    host, port = listener.getsockname()[:2]
+    out.print(f"Metrics: http://{f'[{host}]' if ':' in host else host}:{port}/metrics", soft_wrap=True)
+    return [serve_app(create_monitor(app, token=api_token(app.settings), host=host), listener)]
 
 
 @asynccontextmanager
@@ -176,8 +200,9 @@ async def serve_app(
 
 
 @contextmanager
-def bound(host: str, port: int) -> Iterator[socket.socket]:
-    """A listening socket, taken before anything is started. Raises CommandError if the port is taken."""
+def bound(host: str, port: int, others: str = "--host, --port") -> Iterator[socket.socket]:
+    """A listening socket, taken before anything is started. `others`: with what other places are chosen. Raises
+    CommandError if the port is taken."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # With the protocol named, uvicorn turns Nagle's algorithm off; else each answer takes 40 ms longer.
     with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
@@ -187,7 +212,7 @@ def bound(host: str, port: int) -> Iterator[socket.socket]:
             listener.listen()  # so that the link works from the moment at which it is printed
         except (OSError, OverflowError) as error:  # OverflowError: no port has such a number
             reason = error.strerror if isinstance(error, OSError) else error
-            raise CommandError(f"can't listen on {host}:{port} ({reason}); choose others with --host, --port") from None
+            raise CommandError(f"can't listen on {host}:{port} ({reason}); choose others with {others}") from None
         yield listener
 
 
@@ -214,9 +239,11 @@ def _check_token_needed(host: str, no_token: bool) -> None:
 
 def _settings() -> Settings:
     settings = load_settings()
-    log_to_stderr(settings.log_level)
+    log_to_stderr(settings.log_level, settings.log_format)
     if there := settings.unread_env_file:
         tell(f"{there} is not read: settings come from the environment and from {settings.env_file}.")
+    for renamed in told_of_renamed(settings.env_file):
+        tell(f"{renamed}.")
     return settings
 
 

@@ -30,6 +30,15 @@ def known_migrations(folder: Path = MIGRATIONS) -> set[str]:
     return {file.stem for file in folder.glob("*.sql")}
 
 
+async def not_applied(of: pool.Pool) -> set[str]:
+    """Those of ours that the database does not have."""
+    try:
+        rows = await pool.fetched(of, "select migration_id from _yoyo_migration")
+    except psycopg.errors.UndefinedTable:
+        return known_migrations()
+    return known_migrations() - {row["migration_id"] for row in rows}
+
+
 async def migrate(
     url: str,
     folder: Path = MIGRATIONS,

@@ -5,7 +5,9 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from concurrent.futures import Executor
+from contextvars import copy_context
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import urlencode
@@ -145,7 +147,8 @@ class Authorization:
         form = urlencode({"grant_type": "refresh_token", **{key: token[key] for key in _REQUIRED}})
         loop = asyncio.get_running_loop()
         try:
-            answer = await loop.run_in_executor(self._threads, ask_token, call, self._transport, self._uri, form)
+            asked = partial(copy_context().run, ask_token, call, self._transport, self._uri, form)
+            answer = await loop.run_in_executor(self._threads, asked)
         except Refused as error:
             self._revoked = f"Google no longer accepts this login ({error.reason}): log in again"
             raise Revoked(self._revoked) from None

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
@@ -17,13 +18,15 @@ from email_assistant.google.errors import RateLimited, Revoked
 from email_assistant.google.quota import Quota
 from email_assistant.google.replies import refusal
 from email_assistant.google.transport import GoogleCall, Transport
+from email_assistant.meters import measured
+from email_assistant.spans import call_span
 
 T = TypeVar("T")
 Work = Callable[[GoogleCall, str], T]
 """What is done in a thread, with an access token."""
 
-# Calls of one account that run at the same time; quota allows about five messages a second.
-_AT_ONCE: Final = 8
+# Calls of one account that run at the same time: what was decided together leaves together, as far as quota allows.
+_AT_ONCE: Final = 24
 # Of all accounts: more than a process looks at and works on at once, so that some that hang leave others theirs. One is
 # started when none is idle.
 _THREADS: Final = 128
@@ -120,6 +123,10 @@ class GoogleClient:
     async def _run(self, request: HttpRequest, work: Work[T]) -> T:
         call = GoogleCall(request.methodId or request.method, self.timeout)
         await self._admitted(call)
+        with measured("google", call.name), call_span("google", method=call.name):
+            return await self._answered(call, work)
+
+    async def _answered(self, call: GoogleCall, work: Work[T]) -> T:
         try:
             async with asyncio.timeout(call.remaining()), self._slots:
                 return await self._authorized(call, work)
@@ -149,7 +156,9 @@ class GoogleClient:
         while True:
             bearer = await self.authorization.bearer(call, refused)
             try:
-                return await asyncio.get_running_loop().run_in_executor(self.wire.threads, work, call, bearer.token)
+                beside = copy_context().run  # what is logged there is about the same mail
+                threads = self.wire.threads
+                return await asyncio.get_running_loop().run_in_executor(threads, beside, work, call, bearer.token)
             except Revoked:
                 if refused and bearer.is_new:
                     raise

@@ -85,11 +85,20 @@ class Limits:
     """Calendar requests of one account."""
     units: Mapping[str, int]
 
+    def rates(self) -> dict[str, float]:
+        """What each kind of bucket loses in a second, in units."""
+        limits = {"gmail": self.user, "calendar": self.calendar, "project": self.project}
+        return {name: _rate(limit) for name, limit in limits.items() if limit is not None}
+
+    def cost(self, method: str) -> int:
+        """Units of one call, by its methodId."""
+        return self.units.get(method, 1 if is_calendar(method) else UNITS.get(method, _DEAREST))
+
     def shares(self, method: str) -> tuple[Share, Share | None]:
         """What a call now, by its methodId, takes of its account's bucket, and of its project's if that is limited."""
+        units = self.cost(method)
         if is_calendar(method):
-            return _share(self.calendar, self.units.get(method, 1)), None
-        units = self.units.get(method, UNITS.get(method, _DEAREST))
+            return _share(self.calendar, units), None
         return _share(self.user, units), None if self.project is None else _share(self.project, units)
 
 
@@ -125,4 +134,8 @@ def _share(limit: int | None, units: int) -> Share:
         return Share()
     # An empty bucket takes any call, or a dear one would wait for ever.
     room = max(_urgency.get().value * limit, units)
-    return Share(float(units), room, rate=_DRAINED * limit / 60)
+    return Share(float(units), room, rate=_rate(limit))
+
+
+def _rate(limit: int) -> float:
+    return _DRAINED * limit / 60

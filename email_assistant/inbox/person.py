@@ -1,5 +1,6 @@
 """The person's side of the inbox: what waits for them, their answers, each taken once, and the time to undo them."""
 
+import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -21,6 +22,9 @@ from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
 from email_assistant.inbox.reading import Items
 from email_assistant.inbox.recipients import addresses_in, unproposed
 from email_assistant.inbox.standing import EXPIRY, SHADOW_BEGAN, acts, asked_again
+from email_assistant.telemetry import about
+
+log = logging.getLogger(__name__)
 
 Enqueue = Callable[[Connection, UUID, datetime | None], Awaitable[None]]
 """Wakes a conversation, for a person, at a time or at once, in the caller's transaction."""
@@ -239,7 +243,7 @@ class Inbox(Items):
         """Decide a pending item; returns until when that can be undone. Raises _TakenMeanwhile: it is pending no
         more."""
         await self._check_mode(conn, item, decision)
-        await conn.execute("select from threads where id = %s for no key update", (item.thread_id,))
+        await threads.at_once(conn, item.thread_id)  # which locks it, before its items
         edited = addresses_in(decision["args"]) if decision["type"] == "edit" else []
         others = [address for address in edited if address not in addresses_in(item.args)]
         typed = await unproposed(conn, item.account_id, others)
@@ -247,7 +251,8 @@ class Inbox(Items):
         undo_until = await rows.decide(conn, item, decision, by, window, teaches=lasting, typed=typed)
         if undo_until is None:
             raise _TakenMeanwhile(item.id)
-        await threads.at_once(conn, item.thread_id)
+        with about(item.mail_id or str(item.thread_id)):
+            log.info("the person answers a %s by %s: %s", item.kind, by, decision["type"])
         return undo_until
 
     async def _check_mode(self, conn: Connection, item: Item, decision: Answer) -> None:

@@ -1,12 +1,15 @@
 """The run's side of the inbox: what it asks a person, and what becomes of the answers."""
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 from psycopg.types.json import Json
 
+from email_assistant.db.lease import HELD, RowChange
 from email_assistant.db.pool import Connection, Pool, fetched
 from email_assistant.db.statements import statements
 from email_assistant.gate.doubts import Doubt
@@ -17,7 +20,10 @@ from email_assistant.inbox.kept import UnreadableAnswer, args_in, decision_in
 from email_assistant.inbox.marks import Mark
 from email_assistant.inbox.recipients import Judged
 from email_assistant.inbox.standing import ACTS
+from email_assistant.meters import meters
 from email_assistant.outgoing.entry import Effect
+
+log = logging.getLogger(__name__)
 
 _SQL = statements("inbox", "questions.sql")
 
@@ -47,12 +53,31 @@ class Questions:
         self._pool = pool
 
     async def project(self, conn: Connection, run_id: UUID, mail_text: str, asked: Iterable[Asked]) -> None:
-        """Make a row of each question; a repeat changes nothing.
+        """Make a row of each question, in the caller's transaction; a repeat changes nothing."""
+        for change in await self.projected(conn, run_id, mail_text, asked, held="true"):
+            await conn.execute(change.statement.encode(), change.parameters)
+
+    async def projected(
+        self,
+        conn: Connection,
+        run_id: UUID,
+        mail_text: str,
+        asked: Iterable[Asked],
+        *,
+        is_first: bool = False,
+        held: str = HELD,
+    ) -> list[RowChange]:
+        """What makes a row of each question; a repeat changes nothing.
 
         What the person had decided in runs that this one took the place of was not done: what it asks first says so,
         and what they had written stands in its field again.
+
+        Args:
+            is_first: the run took the place of no other.
+            held: what a row is made under.
         """
-        overtaken = await self._overtaken(conn, run_id)
+        overtaken = [] if is_first else await self._overtaken(conn, run_id)
+        made: list[RowChange] = []
         told = "; ".join(map(not_done, overtaken)) or None
         for question in asked:
             value, judged = question.value, question.judged
@@ -72,7 +97,8 @@ class Questions:
                 "asked_because": told,
                 "taken_back": Json(typed) if typed else None,
             }
-            await rows.insert(conn, run_id, mail_text, row)
+            made.append(rows.insert(run_id, mail_text, row, held=held))
+        return made
 
     async def _overtaken(self, conn: Connection, run_id: UUID) -> list[Overtaken]:
         """What the person had decided to do in the runs that a run took the place of, before it asks anything: of each
@@ -101,7 +127,8 @@ class Questions:
         asked = 1 + await rows.times_asked(conn, run_id, call["call_id"])
         nobody = {"new_recipients": [], "marks": Json([])}
         row = {**call, **nobody, "allowed": ["accept", "ignore"], "teaches": False, "asked": asked}
-        await rows.insert(conn, run_id, mail_text, row)
+        change = rows.insert(run_id, mail_text, row, held="true")
+        await conn.execute(change.statement.encode(), change.parameters)
 
     async def to_be_done(self, run_id: UUID) -> set[str]:
         """Ids of the calls that a run's decided items say to carry out."""
@@ -115,7 +142,12 @@ class Questions:
             UnreadableAnswer.
         """
         applied = await rows.apply(conn, run_id)
-        return [_believed(item) for item in await read(conn, "i.id = any(%s)", applied)] if applied else []
+        items = [_believed(item) for item in await read(conn, "i.id = any(%s)", applied)] if applied else []
+        for item in items:
+            log.info("the answer to a %s is applied", item.kind)
+            if item.decided_at:
+                meters().decision.observe((datetime.now(UTC) - item.decided_at).total_seconds())
+        return items
 
     async def answers(self, run_id: UUID) -> dict[str, dict[str, Any]]:
         """The applied answers of a run by interrupt id: the map that its graph is resumed with.

@@ -20,6 +20,7 @@ from langgraph.constants import TAG_NOSTREAM
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from email_assistant.mail.charset import readable
+from email_assistant.meters import measured
 from email_assistant.model.abilities import Abilities, Ability
 from email_assistant.model.calls import Tools, calls_form, read_calls
 from email_assistant.model.client import Client
@@ -29,6 +30,7 @@ from email_assistant.model.network import network_to
 from email_assistant.model.questions import CALL, READY_TOOL
 from email_assistant.model.structured import KINDS, Form, Kind, complaint, first_line, form_of, read_json
 from email_assistant.settings import Role, Settings
+from email_assistant.spans import call_span
 
 T = TypeVar("T", bound=BaseModel)
 R = TypeVar("R")
@@ -300,6 +302,20 @@ class Models:
     ) -> AIMessage:
         """One request, paid for. `options` go into it as they are."""
         await self._spending.check(asker.account_id)
+        with measured("model", asker.role), call_span("model", role=asker.role, model=asker.model):
+            answer = await self._answered(asker, messages, streaming, config, **options)
+        used = _tokens(messages, answer)
+        await self._spending.record(asker.account_id, asker.run_id, asker.role, asker.model, *used)
+        return answer
+
+    async def _answered(
+        self,
+        asker: _Asker,
+        messages: Sequence[AnyMessage],
+        streaming: Streaming,
+        config: RunnableConfig | None,
+        **options: Any,
+    ) -> AIMessage:
         settings = self._settings
         try:
             # The client's own time-out restarts with every byte that comes in.
@@ -317,8 +333,6 @@ class Models:
                 f"{server} answers no chat completions; check OPENAI_BASE_URL, it often ends in /v1"
             ) from error
         assert isinstance(answer, AIMessage)
-        used = _tokens(messages, answer)
-        await self._spending.record(asker.account_id, asker.run_id, asker.role, asker.model, *used)
         return answer
 
     def _client(self, model: str, streaming: Streaming) -> Client:

@@ -9,6 +9,7 @@ Only starts are fenced by the lease: a result that comes late is still a result.
 import asyncio
 import hashlib
 import json
+import logging
 from collections.abc import Coroutine, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, NoReturn, TypeVar
@@ -21,7 +22,10 @@ from email_assistant.db.lease import HELD, Lease, LeaseLost
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.google.errors import RateLimited
 from email_assistant.mail.address import address_of
+from email_assistant.meters import meters
 from email_assistant.outgoing.entry import Declined, Effect, EffectMismatch, Entry, InDoubt, NotYetClear, State
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -39,6 +43,11 @@ _EFFECT = f"""{_ENTRY}, run_id, call_id, thread_id, args, place, left_as, (
                          (select last_started_at + make_interval(secs => %s) as at) as over
                   where t.id = effects.thread_id and effects.epoch <= t.cut_short and over.at > clock_timestamp()
               ) as busy_until"""
+_PLAN = f"""
+insert into effects (key, run_id, call_id, user_id, account_id, thread_id, tool, args, args_hash, recipient, place)
+select id || '/' || %s, id, %s, user_id, account_id, thread_id, %s, %s, %s, %s, %s from runs where id = %s
+on conflict (account_id, key) do update set place = excluded.place
+where effects.state = 'planned' and effects.args_hash = excluded.args_hash returning {_EFFECT}""".encode()
 _START = """
 update effects set state = 'started', epoch = %s, gmail_thread = coalesce(%s, gmail_thread), mark = coalesce(%s, mark),
        started_at = coalesce(started_at, clock_timestamp()), last_started_at = clock_timestamp()
@@ -90,16 +99,12 @@ class Ledger:
             InDoubt: it was begun in another place, which nobody asks any more.
         """
         digest = _digest([tool, args])
-        async with self._pool.connection() as conn:
-            await conn.execute(
-                """insert into effects (key, run_id, call_id, user_id, account_id, thread_id, tool, args, args_hash,
-                                        recipient, place)
-                   select id || '/' || %s, id, %s, user_id, account_id, thread_id, %s, %s, %s, %s, %s from runs
-                   where id = %s on conflict (account_id, key) do update set place = excluded.place
-                   where effects.state = 'planned' and effects.args_hash = excluded.args_hash""",
-                (call_id, call_id, tool, Json(dict(args)), digest, recipient, place, run_id),
+        async with self._pool.connection() as conn, conn.cursor(row_factory=class_row(Effect)) as cursor:
+            await cursor.execute(
+                _PLAN, (call_id, call_id, tool, Json(dict(args)), digest, recipient, place, run_id, self._deadline)
             )
-        found = await self._effects("run_id = %s and call_id = %s and args_hash = %s", run_id, call_id, digest)
+            found = await cursor.fetchall()
+        found = found or await self._effects("run_id = %s and call_id = %s and args_hash = %s", run_id, call_id, digest)
         if not found:
             raise EffectMismatch(f"{run_id}/{call_id} already stands for another action")
         self.expect_over(found[0])
@@ -277,6 +282,7 @@ class Ledger:
         seen = "looks = looks + 1, state = case when looks + 1 >= %(looks)s then 'unknown' else state end"
         is_counted = await self._change(entry, seen, "state = 'started'", looks=_LOOKS)
         if is_counted and (await self.now(entry)).state == "unknown":
+            _came_to(entry.tool, "unknown")
             raise InDoubt(entry.key)
         raise NotYetClear("it is not clear yet whether it was done; looking again")
 
@@ -295,7 +301,8 @@ class Ledger:
         Raises:
             InDoubt: always.
         """
-        await self._change(entry, "state = 'unknown'", "state = 'started'")
+        if await self._change(entry, "state = 'unknown'", "state = 'started'"):
+            _came_to(entry.tool, "unknown")
         raise InDoubt(entry.key)
 
     async def refuse(
@@ -314,6 +321,7 @@ class Ledger:
         given = "state in ('planned', 'failed') and left_as is null"
         change = "state = 'refused', result = %(why)s, place = %(place)s"
         if await self._change(effect, change, given, why=why, place=place):
+            _came_to(tool, "refused")
             raise Declined(call_id)
 
     async def bear(self, entry: Entry, limited: RateLimited) -> None:
@@ -390,6 +398,8 @@ class Ledger:
             external_id=external_id,
             into=into,
         )
+        if settled:
+            _came_to(entry.tool, state)
         return result if settled else (await self.now(entry)).result or result
 
     async def _change(self, entry: Entry, change: str, given: str = "true", **values: object) -> bool:
@@ -409,6 +419,11 @@ class Ledger:
         async with self._pool.connection() as conn, conn.cursor(row_factory=class_row(Effect)) as cursor:
             await cursor.execute(f"select {_EFFECT} from effects where {where}".encode(), (self._deadline, *parameters))
             return await cursor.fetchall()
+
+
+def _came_to(tool: str, outcome: State) -> None:
+    log.info("%s: %s", tool, outcome)
+    meters().effects.labels(tool, outcome).inc()
 
 
 def _digest(asked: object) -> str:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from email_assistant.rehearsal.study import Examples, Study
 from email_assistant.triage.classifier import Classifier
-from email_assistant.triage.versions import NEWEST, OF_EACH, REPLAYED, Comparison
+from email_assistant.triage.versions import NEWEST, REPLAYED, Comparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,7 @@ def learn(
     if version is None:
         return kept, None
     examples = _known_by(study, taught, version)
-    counts = sorted(map(examples.outcomes.count, set(examples.outcomes)))
-    if len(counts) < 2 or counts[-2] < OF_EACH:
+    if not examples.tell_apart:
         return kept, None
     new = examples.train()
     if kept is None:

@@ -40,6 +40,11 @@ def is_own(mail: Mail, labels: Collection[str], own: Collection[str]) -> bool:
     return _SENT in labels or (mail.sender is not None and mail.sender.email.lower() in own)
 
 
+def nameless(gmail_id: str) -> str:
+    """The id of a mail of Gmail's that has no Message-ID."""
+    return f"<{gmail_id}@no-message-id>"
+
+
 def in_order(entries: Iterable[Recorded]) -> list[Recorded]:
     """The mails in the order of time, each once, without drafts and chats."""
     found: dict[str, Recorded] = {}

@@ -13,6 +13,7 @@ from email_assistant.rehearsal.recorded import Recorded
 from email_assistant.triage.classifier import Classifier, one_thread, table_of, train_on
 from email_assistant.triage.correspondence import Correspondence
 from email_assistant.triage.plain import IGNORE, NOTIFY, RESPOND
+from email_assistant.triage.versions import OF_EACH
 from email_assistant.triage.words import rows
 
 if TYPE_CHECKING:
@@ -36,12 +37,29 @@ class Examples:
         """Raises TooFewOutcomes."""
         return train_on(self.names, self.table, self.words, self.outcomes)
 
+    @property
+    def tell_apart(self) -> bool:
+        """Whether there are enough of two outcomes to learn from."""
+        counts = Counter(self.outcomes).most_common(2)
+        return len(counts) == 2 and counts[1][1] >= OF_EACH
+
+    def part(self, start: int, stop: int) -> "Examples":
+        """Those from one place up to another."""
+        within = slice(start, stop)
+        return Examples(self.names, self.table[within], self.words[within], self.outcomes[within])
+
+    def judged(self, classifier: Classifier) -> list[tuple[str, float]]:
+        """What a classifier thinks that each of them needs, and how probable that is."""
+        if not self.outcomes:
+            return []
+        given = classifier.probabilities_of(self.table, self.words)
+        best = given.argmax(axis=1)
+        return [(classifier.outcomes[each], float(row[each])) for row, each in zip(given, best, strict=True)]
+
     def wrong(self, classifier: Classifier) -> int:
         """How many of them a classifier takes for something else."""
-        if not self.outcomes:
-            return 0
-        best = classifier.probabilities_of(self.table, self.words).argmax(axis=1)
-        return sum(classifier.outcomes[each] != right for each, right in zip(best, self.outcomes, strict=True))
+        thoughts = self.judged(classifier)
+        return sum(thought != right for (thought, _), right in zip(thoughts, self.outcomes, strict=True))
 
 
 class Study:
@@ -139,9 +157,9 @@ class Study:
     def _wrote(self, entry: Recorded) -> None:
         shows = self._pairing.wrote(entry)
         for identity, mail, at in self._recent:
+            if identity in self.of_history and identity in {*shows.answered, *shows.forwarded}:
+                self._outcomes[identity] = RESPOND
             if identity in shows.answered:
-                if identity in self.of_history:
-                    self._outcomes[identity] = RESPOND
                 self._correspondence.answered(mail, entry.at, entry.at - at)
         if shows.of_deleted:
             self._correspondence.answered_deleted(entry.mail, entry.at)

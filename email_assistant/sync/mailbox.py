@@ -34,6 +34,7 @@ from email_assistant.sync.mails import (
     waiting_since,
 )
 from email_assistant.sync.news import LEFT_INBOX, News
+from email_assistant.telemetry import about
 
 log = logging.getLogger(__name__)
 
@@ -230,6 +231,9 @@ class Mailboxes:
             await self._enqueue(conn, awake | await note(conn, account, news))
             if cursor is not None and not await self._accounts.move_cursors(conn, [(account, cursor)]):
                 raise _CursorMoved
+        for each in found:
+            with about(each.message.id):
+                log.info("stored: %s", each.state)
         if fault:
             raise fault
 

@@ -143,13 +143,15 @@ async def store_earlier(pool: Pool, account: Account, messages: Iterable[Message
 
 
 async def unknown(pool: Pool, account_id: UUID, refs: Iterable[MessageRef]) -> list[MessageRef]:
-    """Those of the messages that aren't stored, in their order."""
+    """Those of the messages that aren't stored, and that the person had not forgotten, in their order."""
     by_id = {ref.id: ref for ref in refs}
     if not by_id:
         return []
     async with pool.connection() as conn:
         cursor = await conn.execute(
-            "select gmail_id from mails where account_id = %s and gmail_id = any(%s)", (account_id, list(by_id))
+            """select gmail_id from mails where account_id = %(account)s and gmail_id = any(%(mails)s)
+               union all select gmail_id from forgotten where account_id = %(account)s and gmail_id = any(%(mails)s)""",
+            {"account": account_id, "mails": list(by_id)},
         )
         known = {row["gmail_id"] for row in await cursor.fetchall()}
     return [ref for ref in by_id.values() if ref.id not in known]

@@ -8,12 +8,15 @@ from typing import Final
 from email_assistant.triage.plain import IGNORE, NOTIFY, RESPOND
 from email_assistant.triage.proof import Proof
 
+WRONG: Final = "of another class"
 MISSED: Final = "ignored, and an answer was needed"
-LIMITS: Final[Mapping[str, float]] = {IGNORE: 0.02, NOTIFY: 0.02, RESPOND: 0.02, MISSED: 0.005}
+LIMITS: Final[Mapping[str, Mapping[str, float]]] = {
+    IGNORE: {WRONG: 0.02, MISSED: 0.005}, NOTIFY: {WRONG: 0.02}, RESPOND: {WRONG: 0.02},
+}  # fmt: skip
 """Of the mails that it gives a class by itself, the share that may be wrong; of those that it ignores, the share that
 needed an answer has a limit of its own."""
-_SHARES: Final[Mapping[str, float]] = {IGNORE: 0.1, NOTIFY: 0.1, RESPOND: 0.1, MISSED: 0.7}
-"""Of the risk. The strictest limit takes the most evidence: with this much of it 1,200 clean cases are enough."""
+_SHARES: Final[Mapping[str, float]] = {IGNORE: 0.7, NOTIFY: 0.15, RESPOND: 0.15}
+"""Of the risk. The strictest limit takes the most evidence."""
 ONE_IN: Final = 10
 """Of the mails that it may decide, the model is asked about one in so many all the same."""
 
@@ -27,12 +30,23 @@ class Judgement:
     truth: str
     decided: bool  # by itself
     checked: bool  # the lot fell on it
+    past: bool = False  # it came before anything was sorted, and labels and letters tell what it needed
 
     @property
     def counts(self) -> bool:
         """Whether it is evidence. Of what was decided with nobody else asked, silence is none: it would prove itself
-        right. What the person contradicts counts all the same, so such a case can only ever count against."""
+        right. What the person contradicts counts all the same, so such a case can only ever count against. That a mail
+        of the past was opened and not answered does not say that it was to be shown."""
+        if self.past:
+            return self.thought != NOTIFY
         return self.checked or not self.decided or self.truth != self.thought
+
+    @property
+    def against(self) -> tuple[str, ...]:
+        """The claims that it speaks against."""
+        if self.truth == self.thought:
+            return ()
+        return (WRONG, MISSED) if (self.thought, self.truth) == (IGNORE, RESPOND) else (WRONG,)
 
 
 def prove(cases: Iterable[Judgement]) -> Proof:
@@ -50,17 +64,13 @@ def nothing_proven() -> Proof:
 
 def take(proof: Proof, case: Judgement) -> None:
     """The next case, for what it is evidence of."""
-    if not case.counts:
-        return
-    proof.record(case.thought, case.confidence, wrong=case.truth != case.thought)
-    if case.thought == IGNORE:
-        proof.record(MISSED, case.confidence, wrong=case.truth == RESPOND)
+    if case.counts:
+        proof.record(case.thought, case.confidence, case.against)
 
 
 def may_decide(proof: Proof, thought: str, confidence: float) -> bool:
-    claims = (IGNORE, MISSED) if thought == IGNORE else (thought,)
-    thresholds = [proof.threshold(claim) for claim in claims]
-    return all(each is not None and confidence >= each for each in thresholds)
+    threshold = proof.threshold(thought)
+    return threshold is not None and confidence >= threshold
 
 
 def is_checked(mail_id: str) -> bool:

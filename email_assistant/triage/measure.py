@@ -22,7 +22,8 @@ LIMIT: Final = 0.05
 """The share of wrong ones, among the mails that a stage decides alone, that it must stay under."""
 _INNER: Final = 5
 _SEED: Final = 11
-_CLAIM: Final = "decided"
+_KIND: Final = "decided"
+_WRONG: Final = "wrong"
 _FRAUD: Final = "fraud"
 _MAY_BE_FRAUD: Final = 0.12  # a probability
 _ANY_DAY: Final = datetime(2026, 1, 5, 12, tzinfo=UTC)  # when a mail came says something only within one's history
@@ -194,9 +195,9 @@ def _measured(stage: Stage, folds: int | None, judged: Sequence[_Judged]) -> Mea
     right = sum(not each.wrong for each in judged)
     sure = [each for each in judged if each.is_sure]
     wrong = sum(each.wrong for each in sure)
-    proof = Proof({_CLAIM: LIMIT})
+    proof = Proof({_KIND: {_WRONG: LIMIT}})
     for each in judged:
-        proof.record(_CLAIM, each.confidence, wrong=each.wrong)
+        proof.record(_KIND, each.confidence, [_WRONG] if each.wrong else [])
     given = sure if stage == "cascade" else judged  # what the model decided has no confidence
     phishing = [each for each in judged if each.is_phishing]
     return Measured(
@@ -208,7 +209,7 @@ def _measured(stage: Stage, folds: int | None, judged: Sequence[_Judged]) -> Mea
         len(sure) / len(judged),
         wrong / len(sure) if sure else None,
         upper_bound(wrong, len(sure)),
-        bool(sure) if stage == "cascade" else proof.threshold(_CLAIM) is not None,
+        bool(sure) if stage == "cascade" else proof.threshold(_KIND) is not None,
         {label: found for label in OUTCOMES if (found := _of_class(label, judged))},
         {
             label: dict(sorted(Counter(each.outcome for each in judged if each.right == label).items()))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from math import ceil
 
-from email_assistant.triage.cascade import LIMITS, Judgement, is_checked, may_decide, take
+from email_assistant.triage.cascade import Judgement, is_checked, may_decide, nothing_proven, take
 from email_assistant.triage.classifier import TooFewOutcomes
 from email_assistant.triage.labelled import Labelled
 from email_assistant.triage.measure import judge
@@ -17,7 +17,7 @@ def decided_alone(mails: Sequence[Labelled], progress: Callable[[int], None] = l
     """What each mail is said to need, and how probable that is, where the stage that learns may decide by itself; None
     where the model is asked. What a mail needed is known before the next one comes, and every new version is taken: in
     a mailbox it takes up to two weeks, and a version that is worse is left out."""
-    proof, found = Proof(LIMITS), Thoughts()
+    proof, found = nothing_proven(), Thoughts()
     upto = min(FIRST, len(mails))
     found += [None] * upto
     while upto < len(mails):

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from email_assistant.app import App
 from email_assistant.inbox.feed import Feed
 from email_assistant.memory.profiles import Memory
+from email_assistant.metrics.gauges import Gauges
 from email_assistant.settings import is_loopback
 from email_assistant.trail.activity import Activity
 from email_assistant.trail.context import Contexts
@@ -22,6 +23,8 @@ from email_assistant.web import (
     activity,
     chats,
     events,
+    export,
+    forget,
     gate,
     google_push,
     health,
@@ -29,6 +32,7 @@ from email_assistant.web import (
     login,
     mails,
     memory,
+    metrics,
     pages,
     push,
     stop,
@@ -104,10 +108,12 @@ def create_api(
     api.state.contexts = Contexts(app.pool, learned)
     api.state.activity = Activity(app.pool)
     api.state.rehearsals = Rehearsals(app)
+    api.state.gauges = _gauges(app)
     api.state.feed = feed = Feed(app.pool)
     api.state.gatehouse = Gatehouse(app.pool, app.holder, app.rules, app.inbox, feed, app.user_id)
     programs = APIRouter(dependencies=_CREDENTIALS, responses=documented(401, 503))
-    for room in (inbox, mails, memory, activity, events, agent_inbox, push, stop, tools, gate, chat_routes, chats):
+    of_mail = (metrics, inbox, mails, export, forget, memory, activity)
+    for room in (*of_mail, events, agent_inbox, push, stop, tools, gate, chat_routes, chats):
         programs.include_router(room.router)
     for router in (health.router, google_push.router, agent_inbox.info_router, programs, login.router, pages.router):
         api.include_router(router)
@@ -124,6 +130,25 @@ def create_api(
     api.add_middleware(Refusals, details=_LIBRARY_REFUSALS)
     api.add_middleware(SecurityHeaders)
     return api
+
+
+def create_monitor(app: App, *, token: str, host: str) -> FastAPI:
+    """What a process serves that has no inbox: its figures, and whether it is well. Arguments as of `create_api`."""
+    api = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, telemetry=_SILENT)
+    api.state.assistant = app
+    api.state.gauges = _gauges(app)
+    for router in (health.router, metrics.router):
+        api.include_router(router)
+    add_error_handlers(api)
+    api.add_middleware(Guard, access=Access(token, app.sessions, app.user_id), agent_inbox_origin=None)
+    api.add_middleware(TrustedHostMiddleware, allowed_hosts=_answered_to(host, None), www_redirect=False)
+    api.add_middleware(SecurityHeaders)
+    return api
+
+
+def _gauges(app: App) -> Gauges:
+    waits = app.settings.when_spent == "wait"
+    return Gauges(app.pool, app.settings.provider, app.clients.limits, waits_when_spent=waits)
 
 
 class _BodyLimit:

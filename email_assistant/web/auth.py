@@ -20,7 +20,7 @@ from email_assistant.web.rendering import render
 from email_assistant.web.wording import browser
 
 _COOKIE = "email_assistant_session"
-_OPEN_PATHS = ("/health", "/health-check", "/login", "/info", "/.well-known/security.txt", "/google/push")
+_OPEN_PATHS = ("/health", "/health-check", "/ready", "/login", "/info", "/.well-known/security.txt", "/google/push")
 """Of these, the last asks for a token of its own."""
 _OPEN_FOLDER = "/static/"
 _IN_URLS = ":/%#?=@[]!$&'()*+,"

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator
 from email_assistant.accounts.sessions import Session
 from email_assistant.app import App
 from email_assistant.inbox.items import NoItem
+from email_assistant.metrics.gauges import Gauges
 from email_assistant.trail.activity import Activity
 from email_assistant.trail.context import Contexts
 from email_assistant.trail.story import Trail
@@ -38,6 +39,7 @@ def _item_id(item_id: str) -> UUID:
 
 Assistant = Annotated[App, served("assistant")]
 ToldActivity = Annotated[Activity, served("activity")]
+ToldGauges = Annotated[Gauges, served("gauges")]
 ToldContexts = Annotated[Contexts, served("contexts")]
 ToldTrail = Annotated[Trail, served("trail")]
 LoggedIn = Annotated[Session | None, Depends(_session)]

@@ -54,7 +54,7 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def is_for_programs(path: str) -> bool:
-    is_one = path in ("/openapi.json", "/google/push", "/events", "/mcp/status", "/sessions.db", *_CHAT)
+    is_one = path in ("/openapi.json", "/metrics", "/google/push", "/events", "/mcp/status", "/sessions.db", *_CHAT)
     return path.startswith(("/api/", "/agent/")) or is_one or is_for_agent_inbox(path)
 
 

@@ -49,6 +49,7 @@ class _SaidNothing(BadAnswer):
 
 @dataclass(frozen=True)
 class ByChat(Kind[Standing]):
+    name = "chat"
     urgency = Urgency.PERSON
 
     pool: Pool

@@ -23,8 +23,11 @@ from email_assistant.db.serializer import ForeignCheckpoint
 from email_assistant.google.quota import Urgency, calls_are
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.questions import Questions
+from email_assistant.meters import went_wrong
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.entry import Declined, Effect, InDoubt, NotYetClear
+from email_assistant.spans import span
+from email_assistant.telemetry import about, now_about
 from email_assistant.tools.spec import Call, LinkNeeded
 from email_assistant.work.again import as_it_can_be, is_accepted, resolve
 from email_assistant.work.conversations import UnreadableMail
@@ -50,8 +53,13 @@ class _Did(Enum):
 class Kind(ABC, Generic[S]):
     """What a conversation by mail and one by chat do each in its own way."""
 
+    name: ClassVar[str]
     urgency: ClassVar[Urgency]
     """Of what is called at Google while no decision of a person is carried out."""
+
+    def about(self, lease: Lease, at: S) -> str:
+        """The id that the log names what comes next by."""
+        return str(lease.thread_id)
 
     @abstractmethod
     async def look(self, lease: Lease) -> S | None:
@@ -149,14 +157,15 @@ class Driver(Generic[S]):
             is_due: the caller has seen just now that there is something.
         """
         worked = True
-        while worked and (is_due or await self.is_due(thread_id)):
-            is_due = False
-            try:
-                async with held(self.pool, "conversation", thread_id, self.lease_seconds, self.holder) as lease:
-                    worked = lease is not None and await self.work(lease)
-            except LeaseLost:
-                log.info("conversation %s: taken over by another worker, or its account is paused", thread_id)
-                return
+        with about(None):
+            while worked and (is_due or await self.is_due(thread_id)):
+                is_due = False
+                try:
+                    async with held(self.pool, "conversation", thread_id, self.lease_seconds, self.holder) as lease:
+                        worked = lease is not None and await self.work(lease)
+                except LeaseLost:
+                    log.info("conversation %s: taken over by another worker, or its account is paused", thread_id)
+                    return
 
     async def work(self, lease: Lease, watch: Watch | None = None, at: S | None = None) -> bool:
         """Do all there is to do now, under a lease; whether there was anything.
@@ -180,8 +189,11 @@ class Driver(Generic[S]):
             return _Did.NOTHING
         if at is None:
             return _Did.NOTHING
+        id_ = self.kind.about(lease, at)
+        now_about(id_)
         try:
-            return await self._next(lease, at, watch)
+            with span(self.kind.name, id=id_):
+                return await self._next(lease, at, watch)
         except LeaseLost:
             raise
         except DecisionFirst:
@@ -212,15 +224,16 @@ class Driver(Generic[S]):
 
     async def _apply(self, lease: Lease, at: S, run: RunRow, watch: Watch | None) -> _Did:
         """The point of no return: all answers of the run at once, and only with the account active; then act."""
-        asked = await self.invoker.pending(run.id, lease)
-        async with self.pool.connection() as conn, conn.transaction():
-            await lease.check(conn, account_active=True)
-            answers = await self.questions.apply(conn, run.id)
-            if not asked.issuperset(answer.interrupt_id for answer in answers if answer.interrupt_id):
-                raise LostInterrupt("what was answered is not asked any more")
-            acts = bool(answers) and await self.kind.take(conn, lease, at, run, answers)
-            acting = await self.runs.acting(conn, lease, run) if acts else None
-        return await self._act(lease, at, acting, watch) if acting else _Did.SOMETHING
+        with span("decide"):
+            asked = await self.invoker.pending(run.id, lease)
+            async with self.pool.connection() as conn, conn.transaction():
+                await lease.check(conn, account_active=True)
+                answers = await self.questions.apply(conn, run.id)
+                if not asked.issuperset(answer.interrupt_id for answer in answers if answer.interrupt_id):
+                    raise LostInterrupt("what was answered is not asked any more")
+                acts = bool(answers) and await self.kind.take(conn, lease, at, run, answers)
+                acting = await self.runs.acting(conn, lease, run) if acts else None
+        return await self._go_on(lease, at, acting, watch) if acting else _Did.SOMETHING
 
     async def _act(self, lease: Lease, at: S, run: RunRow, watch: Watch | None) -> _Did:
         """Go on with a run that has applied answers. If it hangs on an effect that was refused, or is in doubt, a
@@ -245,6 +258,7 @@ class Driver(Generic[S]):
         if await self.runs.start_work(lease, run) > self.max_tries:
             await self._fail(lease, run, f"given up after {self.max_tries} tries", after=True)
             return _Did.SOMETHING
+        log.info("worked on")
         try:
             await self.kind.rest(lease, at, run, await self.kind.invoke(lease, at, run, watch))
         except asyncio.CancelledError:
@@ -264,6 +278,7 @@ class Driver(Generic[S]):
         if isinstance(error, LinkNeeded) and run is not None:
             await self._ask_to_open(lease, at, run, error)
             return
+        went_wrong("work", error)
         fault = classify(error)
         outlasted = await self.kind.outlast(run, error, fault) if run is not None else fault
         log.warning("conversation %s: %s", lease.thread_id, type(error).__name__, exc_info=fault.unexpected)

@@ -18,7 +18,7 @@ from email_assistant.agents.mail.run import Thought
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Pool, fetched
 from email_assistant.rehearsal.pairing import WITHIN
-from email_assistant.rehearsal.recorded import Recorded
+from email_assistant.rehearsal.recorded import Recorded, nameless
 from email_assistant.triage.cascade import is_checked, may_decide
 from email_assistant.triage.versions import FIRST, GROWS
 from email_assistant.work.conversations import Conversations, UnreadableMail, read_mails
@@ -77,8 +77,8 @@ class Habits:
             return None
         conversation = self._conversations.under(lease)
         account = conversation.account
-        await self._judgements.settle(account.id)
-        student = await self._student(account)
+        versions, known = await self._judgements.settle(account.id)
+        student = self._student(account, versions, known)
         if student is None:
             return None
         mail = await self._conversations.letter(conversation, run["mail"])
@@ -100,13 +100,11 @@ class Habits:
             task.cancel()
         await asyncio.gather(*self._learning.values(), return_exceptions=True)
 
-    async def _student(self, account: Account) -> _Student | None:
+    def _student(self, account: Account, versions: Sequence[Version], known: int) -> _Student | None:
         """Who has learned what is to be gone by; None as long as nobody has. What is to be learned is begun."""
-        versions = await self._judgements.versions(account.id)
         kept = next((each for each in reversed(versions) if each.kept), None)
         student = self._students.get(account.id)
         has_learned = kept is not None and student is not None and student.version == kept.version
-        known = await self._judgements.known(account.id)
         is_due = known >= max(FIRST, GROWS * versions[-1].examples if versions else 0)
         if (is_due or (kept and not has_learned)) and account.id not in self._learning:
             task = asyncio.create_task(self._learn(account, kept, is_due=is_due))
@@ -122,13 +120,17 @@ class Habits:
             log.warning("account %s: nothing learned from its mail: %s", account.id, type(error).__name__)
 
     async def _study(self, account: Account, kept: Version | None, *, is_due: bool) -> None:
+        from email_assistant.rehearsal.foretold import foretell
         from email_assistant.rehearsal.learned import Predecessor, learn, next_version
         from email_assistant.rehearsal.study import Study
         from email_assistant.triage.classifier import TooFewOutcomes
 
         taught = await self._judgements.taught(account.id)
         study = Study(account.own_addresses, {each.mail_id: each.truth for each in taught})
-        upto = await self._take(study, account.id, _BEGINNING, None, await self._before(account))
+        past = await self._before(account)
+        upto = await self._take(study, account.id, _BEGINNING, None, past)
+        if kept is None:  # later it would be evidence after the fact: what is decided by would be proven anew
+            await self._judgements.foretold(account.id, await _beside(lambda: foretell(study, past)))
         version = next_version(taught, is_first=kept is None) if is_due else None
         try:
             before = Predecessor(kept.version, self._classifier(account.id, kept)) if kept else None
@@ -151,8 +153,8 @@ class Habits:
         entries = await self._history(account)
         if not entries:
             return ()
-        query = "select content->>'message_id' as id from mails where account_id = %s"
-        stored = {row["id"] for row in await fetched(self._pool, query, (account.id,))}
+        query = "select gmail_id, content->>'message_id' as id from mails where account_id = %s"
+        stored = {row["id"] or nameless(row["gmail_id"]) for row in await fetched(self._pool, query, (account.id,))}
         until = entries[-1].at - WITHIN
         return [
             each if each.at < until else replace(each, labels=frozenset()) for each in entries if each.id not in stored

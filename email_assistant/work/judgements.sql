@@ -13,8 +13,12 @@ where account_id = %(account)s and mail_id = %(mail)s
 -- name: settle
 -- The person's word first, then what they did, then what they let stand for two weeks. Mail that was to be answered,
 -- and was not, needed no answer.
+with one_at_a_time as materialized (
+    -- Since two that change the same rows in another order would wait for each other.
+    select pg_advisory_xact_lock(hashtextextended('judgements ' || %(name)s, 0))),
+settled as (
 update judgements j set truth = found.truth, known_by = found.by, known_at = found.at
-from judgements o join mails m on m.account_id = o.account_id and m.gmail_id = o.mail_id cross join lateral (
+from one_at_a_time, judgements o join mails m on m.account_id = o.account_id and m.gmail_id = o.mail_id cross join lateral (
     select * from (
         (select 1 as rank, classification as truth, at, 'corrected' as by from corrections c
          where c.account_id = m.account_id and c.mail_id = m.gmail_id order by at desc limit 1)
@@ -46,27 +50,44 @@ where o.account_id = %(account)s and m.classification is not null
 and (o.truth is null or o.made_at > clock_timestamp() - interval '15 days')
 and (found.truth, found.by) is distinct from (o.truth, o.known_by)
 and j.account_id = o.account_id and j.mail_id = o.mail_id
+returning ({teaches})::int - (o.truth is not null and ({taught_before}))::int as more)
+select coalesce((select json_agg(json_build_object('version', version, 'examples', examples, 'kept', kept)
+                                 order by version) from classifiers where account_id = %(account)s), '[]') as versions,
+       (select count(*) from judgements j where account_id = %(account)s and truth is not null and ({teaches}))
+       + (select coalesce(sum(more), 0) from settled) as known
 
 -- name: standing
 -- How much is known, and since when: what is computed from the rows holds until this changes.
-select count(*) as known, max(known_at) as at from judgements where account_id = %s and truth is not null
+select count(*) as known, max(known_at) as at,
+       (select count(*) from past_judgements where account_id = %(account)s) as past
+from judgements where account_id = %(account)s and truth is not null
 
 -- name: cases
-select thought, confidence, truth, decided, checked from judgements
-where account_id = %s and truth is not null and thought is not null order by known_at, mail_id
+-- The past comes first: it was kept before anything was thought of live mail. A mail of it that arrives once more had
+-- been learned from.
+select thought, confidence, truth, decided, checked, past from (
+    select account_id, gmail_id as mail_id, thought, confidence, truth, known_at, false as decided, false as checked,
+           true as past
+    from past_judgements
+    union all
+    select account_id, mail_id, thought, confidence, truth, known_at, decided, checked, false
+    from judgements j where truth is not null and thought is not null
+    and not exists (select from past_judgements p where p.account_id = j.account_id and p.gmail_id = j.mail_id)
+) as cases where account_id = %s order by past desc, known_at, mail_id
+
+-- name: foretold
+insert into past_judgements (account_id, gmail_id, user_id, thought, confidence, version, truth, known_at)
+select distinct on (mail_id) p.account_id, p.gmail_id, p.user_id, thought, confidence, version, truth, known_at
+from unnest(%s::text[], %s::text[], %s::float[], %s::timestamptz[], %s::text[], %s::timestamptz[])
+     as found (mail_id, thought, confidence, version, truth, known_at)
+join past_mails p on coalesce(p.content->>'message_id', '<' || p.gmail_id || '@no-message-id>') = mail_id
+where p.account_id = %s order by mail_id, p.gmail_id
+on conflict do nothing
 
 -- name: taught
--- What may be learned from: not what was decided with nobody else asked, and let stand.
-select mail_id, truth, known_at from judgements
-where account_id = %s and truth is not null and (known_by <> 'silence' or checked or not decided)
+select mail_id, truth, known_at from judgements j
+where account_id = %s and truth is not null and ({teaches})
 order by known_at, mail_id
-
--- name: known
-select count(*) as known from judgements
-where account_id = %s and truth is not null and (known_by <> 'silence' or checked or not decided)
-
--- name: versions
-select version, examples, kept from classifiers where account_id = %s order by version
 
 -- name: tried
 insert into classifiers (account_id, version, user_id, examples, kept, why)

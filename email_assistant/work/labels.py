@@ -23,6 +23,7 @@ from email_assistant.google.errors import Exists, NotFound, Refused
 from email_assistant.google.gmail import Gmail
 from email_assistant.inbox.items import Conflict
 from email_assistant.inbox.mails import Class
+from email_assistant.telemetry import now_about
 from email_assistant.work.corrections import Corrections
 from email_assistant.work.faults import classify
 
@@ -76,8 +77,11 @@ class Labels:
         if not self.names:
             return False
         changed = False
-        for work in await self._due(lease.thread_id):
+        for number, work in enumerate(await self._due(lease.thread_id)):
+            now_about(work.gmail_id)
             try:
+                if number:  # as the first was read just now
+                    await self.accounts.check_active(work.account.id)
                 changed |= await (self._look(lease, work) if work.relabelled else self._show(lease, work))
             except LeaseLost:
                 raise
@@ -110,7 +114,6 @@ class Labels:
     async def _set(self, gmail: Gmail, work: LabelWork, account: Account) -> None:
         ids = self._ids(account)
         others = [label_id for each, label_id in ids.items() if each != work.classification]
-        await self.accounts.check_active(account.id)
         await gmail.modify_labels(work.gmail_id, add=(ids[work.classification],), remove=others)
 
     async def _look(self, lease: Lease, work: LabelWork) -> bool:

@@ -21,9 +21,11 @@ from email_assistant.db.lease import LeaseLost, claim_each, held, release_each, 
 from email_assistant.db.order import lock_accounts
 from email_assistant.db.pool import Pool
 from email_assistant.google.errors import GoogleError
+from email_assistant.meters import went_wrong
 from email_assistant.sync.mailbox import Mailboxes
 from email_assistant.sync.mails import some_to_ask_again
 from email_assistant.work.faults import classify
+from email_assistant.work.pulse import Pulse
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +37,9 @@ _GATHER_SECONDS = 0.1
 """What ends within this time is written down at once."""
 _AGAIN_SECONDS = 1.0
 _GIVE_BACK_SECONDS = 5.0
+_UNSEEN = "no mailbox has been looked at"
+_MISSED, _MISSED_SECONDS = 3, 60.0
+"""After so many looks that were missed, and so long, a scheduler is not well."""
 
 
 @dataclass(slots=True)
@@ -47,6 +52,8 @@ class Polling:
     every: float
     """Seconds from one look at a mailbox to the next."""
     lease_seconds: float
+    pulse: Pulse
+    """Told that mailboxes are looked at."""
     _under_way: dict[UUID, asyncio.Task[None]] = field(default_factory=dict, init=False)
     _ended: set[UUID] = field(default_factory=set, init=False)
     """Whose leases are to be given back."""
@@ -57,6 +64,7 @@ class Polling:
     async def run(self) -> None:
         """Look at every mailbox when its time has come, until cancelled. Any number of processes may do so."""
         seconds = 0.0
+        self.pulse.expect(_UNSEEN, max(_MISSED * self.every, _MISSED_SECONDS))
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._write_down())
@@ -66,6 +74,7 @@ class Polling:
                     try:
                         await self._begin_all(seconds)
                         seconds = self.every / 2
+                        self.pulse.beat(_UNSEEN)
                     except psycopg.Error as error:
                         log.warning("no poll: the database is not available (%s)", type(error).__name__)
                     await asyncio.sleep(max(0, began + self.every - _now()))
@@ -136,6 +145,7 @@ class Polling:
             log.error("account %s", account_id, exc_info=error)
         else:
             log.warning("account %s: %s", account_id, type(error).__name__)
+        went_wrong("mailbox", error)
         fault = classify(error)
         try:
             if fault.needs_login:

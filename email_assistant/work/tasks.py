@@ -3,33 +3,21 @@
 So a lost, doubled, late or reordered job changes nothing, and job arguments (which the queue logs) are ids only.
 """
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Final
 from uuid import UUID
 
-from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
-from email_assistant.db.pool import Connection, Pool, Statement, StoppablePool, session_settings
-
-if TYPE_CHECKING:
-    from procrastinate import App
+from email_assistant.db.pool import Connection, Pool, Statement
+from email_assistant.work.pulse import Pulse
 
 log = logging.getLogger(__name__)
 
 BACKGROUND, DECISIONS, MAILBOXES = "background", "decisions", "backfill"
-_DECISION_SLOTS = 2
-_MAILBOX_SLOTS = 2
-_CONNECTIONS = 4
-_POLL_SECONDS = 30.0
-"""How late a job starts at most when its notification was lost, and no sweep runs that reminds of it."""
-_HEARTBEAT_SECONDS = 60.0
-_STALLED_SECONDS = 600.0
-"""Nothing rests on it: the lease tells who is at work."""
 _FIRST = 10
 """Priority of looking for new mail, before older mail."""
 # As Procrastinate tells of a job that was added (`procrastinate_notify_queue_job_inserted_v1`).
@@ -68,6 +56,8 @@ class Queue:
     def __init__(self, pool: Pool, url: str) -> None:
         self._pool = pool
         self._url = url
+        self.pulse: Final = Pulse()
+        """Of what this process does over and over with the queue."""
 
     async def decided(self, conn: Connection, thread_id: UUID, at: datetime | None) -> None:
         """Wake a conversation for a person, at the end of the undo window, in the caller's transaction."""
@@ -108,70 +98,9 @@ class Queue:
 
     async def work(self, handlers: Handlers, *, slots: int, stop_seconds: float) -> None:
         """Run jobs until cancelled; then those that run get `stop_seconds` to end, and are handed back after that."""
-        from procrastinate import App, PsycopgConnector  # which takes long; most commands run no jobs
+        from email_assistant.work.worker import work  # whose library takes long to load; most commands run no jobs
 
-        # A pool of its own: the listener opens its connection with the pool's settings and names autocommit again, so
-        # that it can't stand among them.
-        connector = PsycopgConnector(
-            pool_factory=StoppablePool,
-            conninfo=self._url,
-            kwargs=session_settings(self._url),
-            min_size=0,
-            max_size=_CONNECTIONS,
-            configure=_autocommit,
-        )
-        async with App(connector=connector).open_async() as app:
-            _bind(app, handlers)
-            async with asyncio.TaskGroup() as workers:  # which, unlike gather, waits for all when it is cancelled
-                workers.create_task(_work(app, BACKGROUND, slots, stop_seconds))
-                workers.create_task(_work(app, DECISIONS, _DECISION_SLOTS, stop_seconds))
-                workers.create_task(_work(app, MAILBOXES, _MAILBOX_SLOTS, stop_seconds))
-
-
-async def _work(app: "App", queue: str, slots: int, stop_seconds: float) -> None:
-    # A restart of the database makes a worker return as if it had been asked to.
-    while True:
-        try:
-            await app.run_worker_async(
-                queues=[queue],
-                name=queue,
-                concurrency=slots,
-                fetch_job_polling_interval=_POLL_SECONDS,
-                update_heartbeat_interval=_HEARTBEAT_SECONDS,
-                stalled_worker_timeout=_STALLED_SECONDS,
-                install_signal_handlers=False,
-                shutdown_graceful_timeout=stop_seconds,
-                delete_jobs="always",
-            )
-        except asyncio.CancelledError:
-            raise
-        except Exception:
-            log.warning("the worker of queue %s stopped; starting it again", queue, exc_info=True)
-        await asyncio.sleep(1)
-
-
-def _bind(app: "App", handlers: Handlers) -> None:
-    @app.task(name="sync_account", queue=MAILBOXES)
-    async def sync_account(account_id: str) -> None:
-        await handlers.sync_account(UUID(account_id))
-
-    @app.task(name="backfill_account", queue=MAILBOXES)
-    async def backfill_account(account_id: str) -> None:
-        await handlers.backfill_account(UUID(account_id))
-
-    @app.task(name="advance_thread", queue=BACKGROUND)
-    async def advance_thread(thread_id: str) -> None:
-        await handlers.advance_thread(UUID(thread_id))
-
-    @app.task(name="learn", queue=BACKGROUND)
-    async def learn(account_id: str) -> None:
-        await handlers.learn(UUID(account_id))
-
-    # With a periodic task a worker notices that the database restarted; without one it loses its notifications.
-    @app.periodic(cron="*/10 * * * *")
-    @app.task(name="tidy", queue=BACKGROUND, queueing_lock="tidy")
-    async def tidy(timestamp: int) -> None:
-        await handlers.tidy()
+        await work(self._url, handlers, self.pulse, slots=slots, stop_seconds=stop_seconds)
 
 
 def _advance(queue: str, thread_id: UUID) -> dict[str, object]:
@@ -215,8 +144,3 @@ async def _add(conn: Connection, jobs: list[dict[str, object]]) -> None:
            order by queueing_lock on conflict do nothing""",
         (Jsonb(jobs),),
     )
-
-
-async def _autocommit(conn: AsyncConnection[Any]) -> None:
-    """Each of Procrastinate's statements stands alone."""
-    await conn.set_autocommit(True)

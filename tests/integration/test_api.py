@@ -837,6 +837,8 @@ class TestToken:
         assert set(described["paths"]) == {
             "/health",
             "/health-check",
+            "/ready",
+            "/metrics",
             "/agent/session",
             "/agent/begin",
             "/agent/end",
@@ -863,6 +865,8 @@ class TestToken:
             "/api/mails/{mail_id}/retry",
             "/api/mails/{mail_id}/correct",
             "/api/mails/{mail_id}/trail",
+            "/api/mails/{mail_id}/forget",
+            "/api/export",
             "/api/accounts",
             "/api/activity",
             "/api/stop",

@@ -7,6 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from email_assistant.app import past_mails
 from email_assistant.db.lease import Lease
 from email_assistant.inbox.mails import MailRow
 from email_assistant.trail.story import Trail
@@ -193,6 +194,54 @@ async def test_a_death_between_the_judgement_and_the_class_changes_nothing(
     assert (mail.classification, mail.stage) == ("ignore", "habits")
     rows = await home.sql("select thought, decided from judgements where mail_id = %s", mail.id)
     assert rows == [{"thought": "ignore", "decided": True}]
+
+
+_PAST = """
+with numbered as (select n, case when n %% 6 = 0 then 'build@ci.example' else 'news@shop.example' end as sender
+              from generate_series(1, %s) as n)
+insert into past_mails (account_id, gmail_id, user_id, thread_id, labels, received_at, content)
+select id, 'past' || n, user_id, 'past' || n,
+       case when n %% 6 = 0 then array['INBOX'] else array['UNREAD', 'CATEGORY_PROMOTIONS'] end,
+       now() - interval '70 days' - (%s - n) * interval '4 hours',
+       jsonb_set(jsonb_set(jsonb_set(%s::jsonb, '{sender,email}', to_jsonb(sender)), '{message_id}', to_jsonb(n::text)),
+                 '{body}', to_jsonb(replace((%s::jsonb)->>sender, '{n}', n::text)))
+from numbered, accounts"""
+
+
+async def with_a_past(home: Home, mails: int = 1800) -> None:
+    """A hundred decisions of which nothing had been thought before, and mail that was rehearsed: of six five were the
+    shop's, and never opened."""
+    await home.sql(_SEED, 120, json.dumps(_CONTENT), json.dumps(TEXTS), 0.9)
+    await home.sql("update judgements set thought = null, confidence = null, version = null")
+    await home.sql(_PAST, mails, mails, json.dumps(_CONTENT), json.dumps(TEXTS))
+
+
+async def test_what_the_past_proves_decides_until_it_is_forgotten(home: Home, google: Google, model: Model) -> None:
+    await with_a_past(home)
+    post = await learned(home, google, model)
+    rows = await home.sql("select thought, truth, known_at, version, received_at from past_judgements "
+                          "join past_mails using (account_id, gmail_id)")  # fmt: skip
+    assert len(rows) > 1500
+    assert all(row["version"] <= row["received_at"] < row["known_at"] for row in rows)
+    ignored, asked = await post.arrives(SHOP)
+    assert (ignored.classification, ignored.stage, asked) == ("ignore", "habits", False)
+    shown, asked = await post.arrives(CI)
+    assert (shown.stage, asked) == ("model", True)
+    await past_mails(home.app).forget(home.account_id)
+    assert await home.sql("select from past_judgements") == []
+    mail, asked = await post.arrives(SHOP)
+    assert (mail.stage, asked) == ("model", True)
+
+
+async def test_what_the_past_proves_is_contradicted_by_today(home: Home, google: Google, model: Model) -> None:
+    await with_a_past(home)
+    post = await learned(home, google, model)
+    for _ in range(3):
+        mail, asked = await post.arrives(SHOP)
+        assert not asked
+        await correct(home, mail.id, "respond")
+    mail, asked = await post.arrives(SHOP)
+    assert (mail.stage, asked) == ("model", True)
 
 
 async def test_turned_off_the_model_sorts_it_all(open_home: OpenHome, google: Google, model: Model) -> None:

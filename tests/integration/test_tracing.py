@@ -1,4 +1,5 @@
-"""Langfuse is shown what the agents do if our own setting says so, and is not even loaded if only its variables do."""
+"""Langfuse, or a collector of OpenTelemetry, is shown what the agents do if our own setting says so; neither is even
+loaded if only its variables do."""
 
 import gzip
 import subprocess
@@ -10,11 +11,11 @@ from typing import Any
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from pydantic import SecretStr
 
 from email_assistant.model.client import Client
-from tests.doubles.daemon import Daemon
+from tests.doubles.daemon import WAIT_SECONDS, Daemon
 from tests.doubles.google import Google
 from tests.doubles.model import Model
 from tests.doubles.receiver import Delivery, Receiver
@@ -64,7 +65,7 @@ asyncio.run(main())
 def python(program: Daemon, script: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", script, *arguments],
-        env=program.environment | variables, cwd=program.home, capture_output=True, text=True, timeout=60,
+        env=program.environment | variables, cwd=program.home, capture_output=True, text=True, timeout=2 * WAIT_SECONDS,
     )  # fmt: skip
 
 
@@ -130,6 +131,109 @@ class TestOn:
         assert done.returncode != 0
         assert "pip install 'email-assistant[langfuse]'" in done.stderr
         assert "Traceback" not in done.stderr
+
+
+OTLP = "/v1/traces"
+OTEL_VARIABLES = {"OTEL_TRACES_EXPORTER": "otlp", "OTEL_SDK_DISABLED": "false", "OTEL_SERVICE_NAME": "other"}
+
+
+def exported(deliveries: list[Delivery]) -> list[Span]:
+    assert {delivery.path for delivery in deliveries} <= {OTLP}
+    requests = [ExportTraceServiceRequest.FromString(delivery.body) for delivery in deliveries]
+    resources = [resource for request in requests for resource in request.resource_spans]
+    assert {a.value.string_value for r in resources for a in r.resource.attributes if a.key == "service.name"} <= {
+        "email-assistant"
+    }
+    return [span for resource in resources for scope in resource.scope_spans for span in scope.spans]
+
+
+class TestOpenTelemetry:
+    @in_one_loop
+    async def test_each_step_of_a_mails_way_is_a_span_and_none_holds_a_word_of_it(
+        self, open_home: OpenHome, model: Model
+    ) -> None:
+        model.script([[reply("Yes, gladly."), DONE]])
+        with Receiver() as collector:
+            async with open_home(tracing="otel", otel_endpoint=collector.url) as home:
+                mail_id = await home.receive("Lunch?", "Does Friday suit you?")
+                [item] = await home.pending()
+                await home.answer(item, "accept")
+            shown = exported(collector.deliveries)
+        names = {span.span_id: span.name for span in shown}
+        assert set(names.values()) == {"mail", "triage", "propose", "decide", "act", "model", "google"}
+        within = {(span.name, names.get(span.parent_span_id)) for span in shown}
+        assert within >= {
+            ("mail", None),
+            ("triage", "mail"),
+            ("model", "triage"),
+            ("propose", "mail"),
+            ("model", "propose"),
+            ("decide", "mail"),
+            ("act", "mail"),
+            ("google", "act"),
+        }
+        assert {name for name, parent in within if parent is None} == {"mail"}  # no poll by itself
+        ids = {a.value.string_value for s in shown if s.name == "mail" for a in s.attributes}
+        assert mail_id in ids
+        for text in (b"Lunch", b"Friday", b"gladly", b"bob@example.org", b"ada@example.com", b"model-key"):
+            assert not any(text in span.SerializeToString() for span in shown), text
+
+    @in_one_loop
+    async def test_what_goes_wrong_is_told_by_its_type(self, open_home: OpenHome, model: Model) -> None:
+        model.fault("triage", status=500)
+        with Receiver() as collector:
+            async with open_home(tracing="otel", otel_endpoint=collector.url) as home:
+                home.google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+                await home.sync()
+                await home.step()
+            failed = [span for span in exported(collector.deliveries) if span.status.code == Status.STATUS_CODE_ERROR]
+        assert {span.name for span in failed} == {"mail", "triage", "model"}
+        for span in failed:
+            assert {a.value.string_value for a in span.attributes if a.key == "error.type"} == {"ModelFault"}
+            assert not span.events
+            assert span.status.message == ""
+
+    @in_one_loop
+    async def test_a_collector_that_is_gone_holds_up_nothing(self, open_home: OpenHome, model: Model) -> None:
+        model.script([[reply("Yes, gladly."), DONE]])
+        async with open_home(tracing="otel", otel_endpoint=CLOSED) as home:
+            mail_id = await home.receive("Lunch?", "Does Friday suit you?")
+            [item] = await home.pending()
+            await home.answer(item, "accept")
+            assert await home.is_done(mail_id)
+
+    @pytest.mark.long
+    def test_its_variables_alone_send_nothing_and_load_nothing(
+        self, connect: Start, google: Google, model: Model
+    ) -> None:
+        model.script([[reply("Yes, gladly."), DONE]])
+        with Receiver() as collector:
+            daemon: Daemon = connect()
+            daemon.environment |= OTEL_VARIABLES | {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}
+            up = daemon.up()
+            google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+            daemon.pending()
+            up.stop()
+            assert collector.deliveries == []
+        opened = OPENED.replace("langfuse", "opentelemetry.sdk")
+        assert python(daemon, opened).stdout == "False\n"
+        assert python(daemon, opened, EMAIL_ASSISTANT_TRACING="otel").stdout == "True\n"
+
+    def test_without_the_package_it_is_said_what_to_install(self, connect: Start) -> None:
+        script = "import sys; sys.modules['opentelemetry.sdk'] = None; from email_assistant.cli import main; main()"
+        done = python(connect(), script, "up", "--port", "0", EMAIL_ASSISTANT_TRACING="otel")
+        assert done.returncode != 0
+        assert "pip install 'email-assistant[otel]'" in done.stderr
+        assert "Traceback" not in done.stderr
+
+    def test_doctor_says_whether_the_collector_is_there(self, connect: Start) -> None:
+        daemon: Daemon = connect()
+        daemon.environment |= {"EMAIL_ASSISTANT_TRACING": "otel", "OTEL_EXPORTER_OTLP_ENDPOINT": CLOSED}
+        assert f"✗ tracing: {CLOSED} can't be reached" in daemon.run("doctor").stdout
+        with Receiver() as collector:
+            daemon.environment |= {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}
+            told = f"✓ tracing: {collector.url} is shown each step, without the text of the mail"
+            assert told in daemon.run("doctor").stdout
 
 
 class TestOff:

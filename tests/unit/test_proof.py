@@ -7,13 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from email_assistant.triage.proof import FIRST_LOOK, Proof, interval, lower_bound, upper_bound
+from email_assistant.triage.proof import FIRST_LOOK, PARTS, Proof, interval, lower_bound, upper_bound
 
 LIMIT = 0.05
-CLAIM = "decided"
+KIND, CLAIM = "decided", "wrong"
+LIMITS = {KIND: {CLAIM: LIMIT}}
 
 Error = Callable[[int, float], float]
 """From the number of a case and the confidence in it, the probability that it is wrong."""
+
+
+def against(wrong: bool) -> list[str]:
+    return [CLAIM] if wrong else []
 
 
 @pytest.mark.parametrize(
@@ -40,46 +45,76 @@ def test_bounds_hold_what_was_seen(wrong: int, more: int) -> None:
 
 
 def test_nothing_is_proven_before_the_first_look_nor_between_looks() -> None:
-    proof = Proof({CLAIM: LIMIT})
+    proof = Proof(LIMITS)
     proven_at = []
     for number in range(1, 4 * FIRST_LOOK + 1):
-        before = proof.threshold(CLAIM)
-        proof.record(CLAIM, 0.99, wrong=number < 5)
-        if proof.threshold(CLAIM) != before:
+        before = proof.threshold(KIND)
+        proof.record(KIND, 0.99, against(number < 5))
+        if proof.threshold(KIND) != before:
             proven_at.append(number)
     assert proven_at in ([2 * FIRST_LOOK], [4 * FIRST_LOOK])
 
 
-def test_more_claims_need_more_proof() -> None:
-    """The risk is one for all that is claimed."""
+def test_more_kinds_need_more_proof() -> None:
+    """The risk is one for all that is decided."""
 
-    def bound(claims: int) -> float:
-        proof = Proof({str(number): LIMIT for number in range(claims)})
+    def bound(kinds: int, claims: int = 1) -> float:
+        limits = {str(number): LIMIT for number in range(claims)}
+        proof = Proof({str(number): limits for number in range(kinds)})
         for _ in range(FIRST_LOOK):
-            proof.record("0", 0.99, wrong=False)
-        return proof.bound("0")
+            proof.record("0", 0.99)
+        return proof.bound("0", "0")
 
     assert upper_bound(0, FIRST_LOOK) < bound(1) < bound(2) < bound(10)
+    assert bound(1) == bound(1, claims=3)
+
+
+def test_it_decides_only_where_all_claims_about_a_kind_are_proven() -> None:
+    for claim, proven in (("high", True), ("low", False)):
+        proof = Proof({KIND: {"high": 0.2, "low": LIMIT}})
+        for number in range(FIRST_LOOK):
+            proof.record(KIND, 0.99, [claim] if number % 10 == 0 else [])
+        assert proof.bound(KIND, "high") < 0.2
+        assert (proof.threshold(KIND) is not None) == proven
+
+
+def test_what_a_proven_threshold_was_tested_at_goes_on_to_the_next() -> None:
+    """One that has no part of its own is proven with the one before it, and not without it."""
+    with_part = min(each for each in PARTS if PARTS[each])
+    below = max(each for each in PARTS if each < with_part)
+    assert not PARTS[below]
+    proof = Proof(LIMITS)
+    for _ in range(8 * FIRST_LOOK):
+        proof.record(KIND, below)
+    assert proof.threshold(KIND) is None
+    for _ in range(FIRST_LOOK):
+        proof.record(KIND, with_part)
+    assert proof.threshold(KIND) == min(PARTS)
+
+
+def test_the_risk_is_spent_once() -> None:
+    assert sum(PARTS.values()) == pytest.approx(1)
+    assert list(PARTS) == sorted(PARTS, reverse=True)
 
 
 def test_a_threshold_is_as_low_as_it_may_be() -> None:
-    proof = Proof({CLAIM: LIMIT})
+    proof = Proof(LIMITS)
     random = Random(1)
     for _ in range(4000):
         confidence = random.random()
-        proof.record(CLAIM, confidence, wrong=confidence < 0.7 and random.random() < 0.3)
-    assert proof.threshold(CLAIM) == 0.7
+        proof.record(KIND, confidence, against(confidence < 0.7 and random.random() < 0.3))
+    assert proof.threshold(KIND) == 0.7
 
 
 def test_a_change_takes_the_permission_back() -> None:
-    proof = Proof({CLAIM: LIMIT})
+    proof = Proof(LIMITS)
     random = Random(2)
     for _ in range(1000):
-        proof.record(CLAIM, 0.9, wrong=random.random() < 0.005)
-    assert proof.threshold(CLAIM) is not None
+        proof.record(KIND, 0.9, against(random.random() < 0.005))
+    assert proof.threshold(KIND) is not None
     passed = 0
-    while proof.threshold(CLAIM) is not None:
-        proof.record(CLAIM, 0.9, wrong=random.random() < 0.3)
+    while proof.threshold(KIND) is not None:
+        proof.record(KIND, 0.9, against(random.random() < 0.3))
         passed += 1
     assert passed < 50
 
@@ -87,17 +122,17 @@ def test_a_change_takes_the_permission_back() -> None:
 def life(seed: int, error: Error, mails: int) -> tuple[int, int, int, float]:
     """Of one person: how many mails were decided alone, how many of them wrongly, how many in the second half of the
     life, and by how much the wrong share of them all exceeds the limit."""
-    random, proof = Random(seed), Proof({CLAIM: LIMIT})
+    random, proof = Random(seed), Proof(LIMITS)
     alone = wrong = after = 0
     for number in range(mails):
         confidence = random.random()
         is_wrong = random.random() < error(number, confidence)
-        threshold = proof.threshold(CLAIM)
+        threshold = proof.threshold(KIND)
         if threshold is not None and confidence >= threshold:
             alone += 1
             wrong += is_wrong
             after += number >= mails / 2
-        proof.record(CLAIM, confidence, wrong=is_wrong)
+        proof.record(KIND, confidence, against(is_wrong))
     return alone, wrong, after, max(0.0, wrong / alone - LIMIT) if alone else 0.0
 
 

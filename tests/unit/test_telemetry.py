@@ -1,5 +1,6 @@
 """What the program's log says of an exception: its kind and where it was raised, never its words."""
 
+import json
 import subprocess
 import sys
 
@@ -21,6 +22,40 @@ except LookupError as cause:
     raise RuntimeError("while reading: Dear Ada, the code is 4711") from cause
 """
 
+_BESIDE = """
+import asyncio, logging
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from email_assistant.google.client import GoogleClient
+from email_assistant.telemetry import about, log_to_stderr
+log_to_stderr("INFO", "json")
+
+class Login:
+    async def bearer(self, call, refused):
+        return SimpleNamespace(token="token", is_new=False)
+
+class Request:
+    methodId = "gmail.users.getProfile"
+    def execute(self, http, num_retries):
+        logging.getLogger("email_assistant.somewhere").warning("in a thread")
+        return {}
+
+async def ask(mail):
+    with about(mail):
+        await GoogleClient(Login(), None, threads, 60, None).read(Request(), dict)
+
+async def both():
+    await asyncio.gather(ask("18c2f0a1b2c3d4e5"), ask("18c2f0a1b2c3d4e6"))
+
+with ThreadPoolExecutor(1) as threads:
+    asyncio.run(both())
+logging.getLogger("email_assistant.somewhere").warning("about nothing")
+try:
+    raise LookupError("Dear Ada, the code is 4711")
+except LookupError:
+    logging.getLogger("email_assistant.somewhere").exception("no luck")
+"""
+
 
 def log_of(program: str) -> str:
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stderr
@@ -38,3 +73,13 @@ def test_nor_does_one_that_ends_the_program_show_its_words() -> None:
     log = log_of(_UNCAUGHT)
     assert "builtins.RuntimeError" in log
     assert "4711" not in log
+
+
+def test_json_has_the_same_with_the_id_that_a_call_is_about_in_its_thread_too() -> None:
+    lines = [json.loads(line) for line in log_of(_BESIDE).splitlines()]
+    *beside, nothing, caught = lines
+    assert {line["about"] for line in beside} == {"18c2f0a1b2c3d4e5", "18c2f0a1b2c3d4e6"}
+    assert {line["message"] for line in beside} == {"in a thread"}
+    assert set(nothing) == {"at", "level", "logger", "message"}
+    assert caught["error"].endswith("builtins.LookupError")
+    assert "4711" not in json.dumps(lines)

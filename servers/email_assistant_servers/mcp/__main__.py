@@ -40,7 +40,7 @@ async def serve(
     from email_assistant_servers.mcp.transport import serve_http, serve_stdio
 
     settings = load_settings()
-    log_to_stderr(settings.log_level)
+    log_to_stderr(settings.log_level, settings.log_format)
     listening = bound(host, PORTS[what] if port is None else port) if http else nullcontext()
     with listening as listener, database(settings, keep=True) as url:
         async with open_app(settings, url) as services:
