@@ -240,7 +240,7 @@ def _listening(url: str) -> int:
     with psycopg.connect(url, autocommit=True, **_plain(url)) as conn:
         rows = conn.execute(
             """select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
-               and query ~* '^(listen email_assistant$|select clock_timestamp|select user_id, id, kind)'"""
+               and query ~* '^\\s*(listen email_assistant$|select now.at)'"""
         ).fetchall()
     return int(rows[0][0])
 
