@@ -10,9 +10,9 @@ from uuid import UUID
 
 from email_assistant.accounts.account import Account
 from email_assistant.accounts.accounts import Accounts
-from email_assistant.accounts.clients import Clients
+from email_assistant.accounts.clients import Clients, connect_of
 from email_assistant.accounts.sessions import Sessions
-from email_assistant.accounts.vault import Vault
+from email_assistant.accounts.vault import Vault, keys_of
 from email_assistant.db.holder import Holder
 from email_assistant.db.migrate import migrate
 from email_assistant.db.pool import Pool, make_pool
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from email_assistant.tools.overview import Overview
     from email_assistant.tools.registry import Registry
     from email_assistant.work.chat import Chat
+    from email_assistant.work.forgetting import Forgetting
     from email_assistant.work.rehearsed_letters import RehearsedLetters
     from email_assistant.work.removal import Removal
     from email_assistant.work.what_if import WhatIf
@@ -74,6 +75,7 @@ class App:
     settings: Settings
     rules: RuleFiles  # what the person's files say of every tool
     pool: Pool
+    vault: Vault  # of what is encrypted in the database
     holder: Holder  # this process, as a holder of leases
     presence: Presence  # whether any process works
     queue: Queue
@@ -136,15 +138,15 @@ class App:
 
 @asynccontextmanager
 async def open_app(settings: Settings, url: str, *, patience: float | None = None) -> AsyncIterator[App]:
-    """Open everything that every command needs; the schema is brought up to date first. `patience`: seconds to wait
-    while another process does that; None: as long as it takes. Raises VaultError, BadFile, UnusableDatabase."""
+    """Open everything that every command needs, with the schema brought up to date. `patience`: seconds to wait while
+    another process does that; None: as long as it takes. Raises VaultError, BadFile, BadPlugin, UnusableDatabase."""
     rules = RuleFiles(settings)
     rules.now()
     await migrate(url, patience=patience)
     async with make_pool(url, size=20, idle_seconds=settings.lease_seconds) as pool:
         queue = Queue(pool, url)
-        await queue.open()
-        vault = Vault(secret_key(settings))
+        keys = secret_key(settings)
+        vault = Vault(keys)
         accounts = Accounts(pool, vault, settings.provider)
         limits = Limits(
             user=settings.gmail_user_limit,
@@ -159,6 +161,7 @@ async def open_app(settings: Settings, url: str, *, patience: float | None = Non
             timeout=settings.google_timeout_seconds,
             limits=limits,
             busy_calendars=settings.also_busy,
+            other=connect_of(settings.mail_provider),
         )
         ledger = Ledger(pool, settings.google_timeout_seconds)
         user_id = await accounts.home_user()
@@ -204,6 +207,7 @@ async def open_app(settings: Settings, url: str, *, patience: float | None = Non
             settings,
             rules,
             pool,
+            vault,
             holder,
             Presence(pool, holder, settings.provider, settings.start_command),
             queue,
@@ -221,7 +225,7 @@ async def open_app(settings: Settings, url: str, *, patience: float | None = Non
             channels,
             notices,
             digests,
-            Sessions(pool, secret_key(settings)),
+            Sessions(pool, keys_of(keys)[0]),
             pictures,
             user_id,
         )
@@ -231,7 +235,6 @@ async def open_app(settings: Settings, url: str, *, patience: float | None = Non
             await app.aclose()
             await outward.aclose()
             await pictures.aclose()
-            await queue.close()
 
 
 @asynccontextmanager
@@ -357,6 +360,13 @@ def removal(app: App, account: Account) -> "Removal":
 
     settler = Settler(Runs(app.pool), app.ledger, app.clients, app.tools.settle)
     return Removal(app.pool, app.accounts, app.clients, app.ledger, settler, app.settings.lease_seconds, app.holder)
+
+
+def forgetting(app: App) -> "Forgetting":
+    """What forgets a mail or a correspondent."""
+    from email_assistant.work.forgetting import Forgetting
+
+    return Forgetting(app.pool, app.mails, open_memory(app))
 
 
 def _fill_toolbox(app: App) -> Toolbox:

@@ -2,27 +2,27 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+import math
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 import psycopg
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
-from langchain_core.messages import ToolMessage
 
 from email_assistant.accounts.account import Account, UnknownAccount
 from email_assistant.accounts.vault import VaultError
 from email_assistant.app import App, open_chat, open_memory, open_models, past_mails
 from email_assistant.db.checkpoints import FencedSaver
 from email_assistant.db.lease import LeaseLost, held
+from email_assistant.db.pool import fetched_together
 from email_assistant.gate.ledger import GateLedger
 from email_assistant.google.errors import GoogleError
 from email_assistant.inbox.items import Invalid, Item
 from email_assistant.inbox.mails import Correction
-from email_assistant.inbox.teaching import Taught
 from email_assistant.memory.correction import teach_triage
 from email_assistant.memory.learn import Learner, Lesson, ProfileChanged
 from email_assistant.memory.profiles import Memory
@@ -49,11 +49,12 @@ from email_assistant.work.habits import Habits
 from email_assistant.work.heed import Heed
 from email_assistant.work.invoke import Invoker
 from email_assistant.work.labels import Labels
+from email_assistant.work.polling import Polling
 from email_assistant.work.precedents import Precedents
 from email_assistant.work.runs import Runs
 from email_assistant.work.settle import Settler
 from email_assistant.work.sort_again import SortAgain
-from email_assistant.work.tasks import Handlers
+from email_assistant.work.tasks import Due, Handlers
 
 if TYPE_CHECKING:
     from email_assistant.agents.mail.graph import MailAgent
@@ -66,8 +67,17 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _FINISHED_RUNS_KEPT = timedelta(days=1)
-_LOOKS_MISSED, _LOOKS_MISSED_SECONDS = 3, 60.0
-"""After so many looks, and so long, without any mailbox being looked at, a scheduler is not well."""
+
+
+class Swept(NamedTuple):
+    """What a sweep saw besides what it woke."""
+
+    notices: bool = False
+    """Somebody is to be told."""
+    watches: bool = False
+    """Gmail is to be asked to tell of new mail."""
+    next: float = math.inf
+    """Seconds until the next job may begin that waits for its time."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +87,7 @@ class Daemon:
     due: DueWork
     runs: Runs
     mailboxes: Mailboxes
+    polling: Polling
     backfill: Backfill
     watches: Watches
     driver: Driver[Conversation]
@@ -94,25 +105,35 @@ class Daemon:
             parts.create_task(self.work())
 
     async def schedule(self) -> None:
-        """Have mailboxes looked at and forgotten work found, until cancelled.
-
-        Any number of processes may do so: what they trigger collapses in the queue."""
-        settings = self.app.settings
-        scheduler = AsyncIOScheduler(timezone="UTC", job_defaults={"coalesce": True, "max_instances": 1})
-        scheduler.add_job(self.poll, "interval", seconds=settings.poll_seconds)
-        scheduler.add_job(self.sweep, "interval", seconds=settings.sweep_seconds)
-        scheduler.add_job(self.renew_watches, "interval", seconds=settings.sweep_seconds)
-        scheduler.add_job(self.tell, "interval", seconds=settings.sweep_seconds)
-        scheduler.add_job(self.send_digests, "interval", seconds=settings.poll_seconds)
+        """Look into mailboxes and for forgotten work, until cancelled. Any number of processes may do so: a mailbox is
+        leased, and what they trigger collapses in the queue."""
+        settings, now = self.app.settings, datetime.now(UTC)
+        scheduler = AsyncIOScheduler(
+            timezone="UTC", job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
+        )
+        scheduler.add_job(self._sweep_on, "interval", [scheduler], seconds=settings.sweep_seconds, next_run_time=now)
+        if settings.digest_at is not None:
+            scheduler.add_job(self.send_digests, "interval", seconds=settings.poll_seconds, next_run_time=now)
         scheduler.start()
-        self.app.queue.schedules(within=max(_LOOKS_MISSED * settings.poll_seconds, _LOOKS_MISSED_SECONDS))
         try:
-            await self.poll()
-            while True:  # what a dead process left waits for no sweep
-                await self.app.holder.someone_died()
-                await self.sweep()
+            async with asyncio.TaskGroup() as parts:
+                parts.create_task(self.polling.run())
+                while True:  # what a dead process left waits for no sweep
+                    await self.app.holder.someone_died()
+                    await self._sweep_on(scheduler)
         finally:
             scheduler.shutdown(wait=False)
+
+    async def _sweep_on(self, scheduler: AsyncIOScheduler) -> None:
+        """Sweep, and have done what that saw: each on its own, as a slow server would hold up the next look."""
+        swept = await self.sweep()
+        if swept.notices:
+            scheduler.add_job(self.tell, id="tell", replace_existing=True)
+        if swept.watches:
+            scheduler.add_job(self.renew_watches, id="watches", replace_existing=True)
+        if swept.next < self.app.settings.sweep_seconds:
+            then = datetime.now(UTC) + timedelta(seconds=swept.next)
+            scheduler.add_job(self._sweep_on, "date", [scheduler], run_date=then, id="next", replace_existing=True)
 
     async def work(self) -> None:
         """Do the queue's jobs until cancelled; then what runs is finished, or handed back after `stop_seconds`."""
@@ -120,7 +141,7 @@ class Daemon:
         handlers = Handlers(self.sync_account, self.backfill_account, self.advance, self.learn, self.tidy)
         present = asyncio.create_task(self.app.presence.keep())
         try:
-            await self.app.queue.work(handlers, slots=settings.workers, stop_seconds=settings.stop_seconds)
+            await self.app.queue.work(handlers, slots=settings.concurrency, stop_seconds=settings.stop_seconds)
         finally:
             await self.app.ledger.drain()
             present.cancel()
@@ -139,70 +160,47 @@ class Daemon:
         return await self.due.is_at_rest()
 
     async def poll(self) -> None:
-        """Have every mailbox looked at."""
-        try:
-            await self.app.queue.poll([account.id for account in await self.app.accounts.pollable()])
-        except psycopg.Error as error:
-            log.warning("no poll: the database is not available (%s)", type(error).__name__)
+        """Look into every mailbox once."""
+        await self.polling.poll()
+
+    async def sweep(self) -> Swept:
+        """Wake what is due and was forgotten: dead workers, lost notifications, ended undo windows and back-offs."""
+        app, provider = self.app, self.app.settings.provider
+        swept = Swept()
+
+        async def look() -> None:
+            nonlocal swept
+            due, taught, corrected, reminded, [notices], [watches] = await fetched_together(
+                app.pool,
+                self.due.look(),
+                app.teaching.unlearned(provider),
+                app.corrections.unlearned(provider),
+                app.queue.reminder(),
+                app.channels.some_due(),
+                self.watches.some_due(),
+            )
+            await app.queue.sweep((Due(**row) for row in due), {row["account_id"] for row in taught + corrected})
+            following = [float(row["seconds"]) for row in reminded if row["seconds"] is not None]
+            swept = Swept(notices["found"], watches["found"], min(following, default=math.inf))
+
+        await _tried("no sweep", look())
+        return swept
 
     async def renew_watches(self) -> None:
         """Have Gmail tell of new mail by itself, where there is a topic for that."""
-        try:
-            await self.watches.renew_due()
-        except psycopg.Error as error:
-            log.warning("no push: the database is not available (%s)", type(error).__name__)
-
-    async def sweep(self) -> None:
-        """Wake what is due and was forgotten: dead workers, lost notifications, ended undo windows and back-offs."""
-        try:
-            provider = self.app.settings.provider
-            unlearned = {*await self.app.teaching.unlearned(provider), *await self.app.corrections.unlearned(provider)}
-            await self.app.queue.sweep(await self.due.due(), unlearned)
-        except psycopg.Error as error:
-            log.warning("no sweep: the database is not available (%s)", type(error).__name__)
+        await _tried("no push", self.watches.renew_due())
 
     async def tell(self) -> None:
         """Tell people of what waits. Not a job of the queue, where a slow server would hold up work."""
-        try:
-            await self.app.notices.tell()
-        except psycopg.Error as error:
-            log.warning("no notices: the database is not available (%s)", type(error).__name__)
+        await _tried("no notices", self.app.notices.tell())
 
     async def send_digests(self) -> None:
         """Send the daily mails that are due."""
-        try:
-            await self.app.digests.send_due()
-        except psycopg.Error as error:
-            log.warning("no digest: the database is not available (%s)", type(error).__name__)
+        await _tried("no digest", self.app.digests.send_due())
 
     async def sync_account(self, account_id: UUID) -> None:
-        try:
-            async with held(self.app.pool, "new mail", account_id, self.app.settings.lease_seconds) as ours:
-                if ours:
-                    await self.mailboxes.sync(account_id)
-            if (await self.app.accounts.get(account_id)).wants_backfill:
-                await self.app.queue.backfill(account_id)
-        except (UnknownAccount, LeaseLost):
-            return
-        except (GoogleError, VaultError, psycopg.Error) as error:
-            fault = classify(error)
-            went_wrong("mailbox", error)
-            log.warning("account %s: %s", account_id, type(error).__name__)
-            if fault.needs_login:
-                await self.app.accounts.set_state(account_id, "login", fault.reason)
-            elif fault.unexpected:
-                await self._note_unexpected(account_id, error)
-            elif not isinstance(error, psycopg.Error):
-                await self.app.accounts.note_error(account_id, fault.reason, fault.until)
-        except Exception as error:
-            await self._note_unexpected(account_id, error)
-            raise
-
-    async def _note_unexpected(self, account_id: UUID, error: Exception) -> None:
-        """Have `status` and `doctor` tell that a mailbox could not be looked at; not in the error's own words, which
-        may quote a mail."""
-        reason = f"unexpected {type(error).__name__} while new mail was looked for; it is tried again, please report it"
-        await self.app.accounts.note_error(account_id, reason)
+        """Look for new mail in one mailbox."""
+        await self.polling.look(account_id)
 
     async def backfill_account(self, account_id: UUID) -> None:
         """Fetch a batch of older mail; after a failure, the next look that goes well has it tried again."""
@@ -244,8 +242,7 @@ class Daemon:
         teaching = self.app.teaching
         try:
             taught = await teaching.taught(item)
-            told = await self._told(item, taught)
-            lesson = await asyncio.to_thread(Lesson.of, item, taught, told)  # a conversation may be long
+            lesson = await asyncio.to_thread(Lesson.of, item, taught)  # a conversation may be long
             if lesson is not None:
                 await self.learner.learn(lesson)
         except (ModelDown, BudgetSpent, ProfileChanged):
@@ -256,16 +253,9 @@ class Daemon:
         else:
             await teaching.learned(item.id)
 
-    async def _told(self, item: Item, taught: Taught) -> list[str]:
-        """What tools told the assistant in an item's run. What the person answered comes to it in the same way."""
-        answered = {each.call_id for each in taught.items if each.decision and each.decision["type"] == "response"}
-        messages = await self.invoker.messages(item.run_id)
-        answers = [each for each in messages if isinstance(each, ToolMessage)]
-        return [each.text for each in answers if each.tool_call_id not in answered | {item.call_id}]
-
     async def tidy(self) -> None:
         """Close what nobody answered, drop what is left of dead processes and old logins, drafts that are
-        not to be sent, and all but the last checkpoint of runs that ended a while ago."""
+        not to be sent, and what is kept of mail that is done for as long as the person wants."""
         await self.app.inbox.expire(self.app.settings.provider)
         await self.app.sessions.forget_expired()
         await self.app.channels.forget_logged_out()
@@ -278,6 +268,20 @@ class Daemon:
         if finished:
             await self.saver.aprune([str(run_id) for run_id in finished])
             await self.runs.pruned(finished)
+        over = await self.runs.over(timedelta(days=self.app.settings.keep_checkpoints_days))
+        if over:
+            await self.saver.drop(over)
+            await self.runs.pruned(over)
+
+
+async def _tried(otherwise: str, work: Awaitable[None]) -> None:
+    """Whatever goes wrong in it is tried again in time, and stops nothing else."""
+    try:
+        await work
+    except psycopg.Error as error:
+        log.warning("%s: the database is not available (%s)", otherwise, type(error).__name__)
+    except Exception:
+        log.exception("%s", otherwise)
 
 
 @asynccontextmanager
@@ -319,7 +323,8 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
     habits, past = Habits(app.pool, conversations, history, on=settings.habits), Precedents(app.pool, conversations)
     own_letters = OwnLetters(app.pool, GateLedger(app.pool)) if settings.past_mail else None
     agent = _mail_agent(app, app.models, memory, evidence, handover, habits, past, own_letters)
-    saver = FencedSaver(app.pool)
+    drops_ended = settings.keep_checkpoints_days == 0
+    saver = FencedSaver(app.pool, keeps_ends=not drops_ended)
     left_drafts = LeftDrafts(app.pool, settings.google_timeout_seconds)
     async with tracing(settings) as callbacks:
         invoker = Invoker(agent.graph(saver).with_config(callbacks=callbacks), app.questions)
@@ -341,6 +346,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
             heed,
             invoker,
             Labels(app.pool, app.accounts, app.clients, app.corrections, names),
+            drops_ended,
             mailboxes.sync_thread,
         )
         driver = Driver(
@@ -366,6 +372,15 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
             due,
             runs,
             mailboxes,
+            Polling(
+                app.pool,
+                app.accounts,
+                mailboxes,
+                app.queue.backfill,
+                settings.poll_seconds,
+                settings.lease_seconds,
+                app.queue.pulse,
+            ),
             backfill,
             watches,
             driver,
@@ -400,8 +415,8 @@ async def open_replay(
     evidence = Evidence(app.pool, app.accounts, app.recipients, memory, conversations)
     async with open_models(settings) as (models, tally):
         agent = _mail_agent(app, models, memory, evidence, handover, None, None)
-        saver, letters = FencedSaver(app.pool), settings.past_mail
-        yield Replay(app.pool, saver, agent, app.complete, background, shows_letters=letters), tally
+        letters = settings.past_mail
+        yield Replay(app.pool, conversations, agent, app.complete, background, shows_letters=letters), tally
 
 
 def _mail_agent(

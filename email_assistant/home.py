@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 from cryptography.fernet import Fernet
 
-from email_assistant.accounts.vault import VaultError, keep_secret, kept_secret
+from email_assistant.accounts.vault import VaultError, keep_secret, kept_secret, keys_of
 from email_assistant.db.embedded import EmbeddedPostgres
 from email_assistant.settings import Settings
 
@@ -83,24 +83,33 @@ def own_host(settings: Settings) -> str:
 
 
 def secret_key(settings: Settings) -> str:
-    """The key of the Google tokens in the database: from the environment, else made at first use and kept."""
-    return _secret(settings, "secret_key", Fernet.generate_key().decode())
+    """The key of what is encrypted in the database, or several, as `Vault` takes them: from the environment, else made
+    at first use and kept."""
+    return _secret(settings, "secret_key", new_secret_key())
 
 
 def check_secret_key(settings: Settings, key: str) -> None:
-    """Whether a backup's key can be kept here. Raises VaultError: it is no key, or the environment sets another."""
+    """Whether a backup's key can be kept here. Raises VaultError: it is no key, or the environment sets others."""
     try:
-        Fernet(key)
-    except ValueError:
+        needed = set(keys_of(key))
+    except VaultError:
         raise VaultError("the backup's key is no key: the file is damaged, or was changed by somebody else") from None
-    if settings.secret_key and settings.secret_key.get_secret_value() != key:
-        raise VaultError("EMAIL_ASSISTANT_SECRET_KEY is not the key that these tokens are encrypted with: unset it")
+    if settings.secret_key and not needed <= set(keys_of(settings.secret_key.get_secret_value())):
+        raise VaultError(
+            "EMAIL_ASSISTANT_SECRET_KEY is not the key that these tokens are encrypted with: unset it, or write the "
+            "backup's own behind it, after a comma"
+        )
 
 
 def keep_secret_key(settings: Settings, key: str) -> None:
-    """Keep another installation's key in place of the one that there was."""
+    """Keep another key, or several, in place of what there was. Where the environment sets them, that stays so."""
     if not settings.secret_key:
         keep_secret(_secret_file(settings, "secret_key"), key)
+
+
+def new_secret_key() -> str:
+    """A key that nothing is encrypted with yet."""
+    return Fernet.generate_key().decode()
 
 
 def _secret(settings: Settings, name: str, new: str) -> str:

@@ -44,7 +44,7 @@ def log_to_stderr(level: str, form: Literal["text", "json"] = "text") -> None:
     logging.getLogger("email_assistant").setLevel(level)
     # Procrastinate logs each job at these levels, and a stopped worker's tasks; both are ordinary here.
     logging.getLogger("procrastinate").setLevel("ERROR")
-    # APScheduler warns whenever a poll takes longer than its interval.
+    # APScheduler warns whenever a job takes longer than its interval.
     logging.getLogger("apscheduler").setLevel("ERROR")
     # The MCP library quotes messages that it can't read.
     logging.getLogger("mcp").setLevel("CRITICAL")

@@ -1,5 +1,6 @@
 """What the models were asked for and what it cost, and each account's budget for a day. All SQL on `model_usage`."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -8,7 +9,7 @@ from uuid import UUID
 
 from email_assistant.accounts.account import Account
 from email_assistant.accounts.accounts import Accounts
-from email_assistant.db.pool import Pool, fetched
+from email_assistant.db.pool import Connection, Pool, fetched
 from email_assistant.errors import AssistantError
 from email_assistant.settings import Settings
 
@@ -121,6 +122,11 @@ class Usage:
 
     async def _rows(self, query: str, *parameters: object) -> list[dict[str, Any]]:
         return await fetched(self._pool, query, parameters)
+
+
+async def of_no_run(conn: Connection, run_ids: Sequence[UUID]) -> None:
+    """What these runs cost stays counted, for no run in particular."""
+    await conn.execute("update model_usage set run_id = null where run_id = any(%s)", (list(run_ids),))
 
 
 def spent_notice(account: Account, day: Day) -> str:

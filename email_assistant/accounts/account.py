@@ -12,7 +12,7 @@ from email_assistant.db.presence import clock_time
 from email_assistant.db.values import zone_named
 from email_assistant.errors import AssistantError
 from email_assistant.mail.address import Address, untagged
-from email_assistant.settings import GOOGLE, LOCAL_SERVER, is_of_demo
+from email_assistant.settings import ADDED, GOOGLE, LOCAL_SERVER, is_of_demo
 
 NOWHERE: Final = "none"
 """Provider of the account that stands for a person without a mailbox: nobody looks for it anywhere."""
@@ -185,9 +185,15 @@ class Account:
                 f"belongs to the server {name} on this machine, and no other is sent its login: name that with "
                 f"EMAIL_ASSISTANT_GOOGLE_NAME and EMAIL_ASSISTANT_GOOGLE_ROOT, or {again}"
             )
-        if self.provider == GOOGLE:
+        if self.provider.startswith(ADDED):
             return (
-                "belongs to Google, and EMAIL_ASSISTANT_GOOGLE_ROOT names another server, which is not sent its login: "
+                f"belongs to the provider {self.provider.removeprefix(ADDED)}, and no other is sent its login: name "
+                "that with EMAIL_ASSISTANT_MAIL_PROVIDER"
+            )
+        if self.provider == GOOGLE:
+            setting = "MAIL_PROVIDER" if provider.startswith(ADDED) else "GOOGLE_ROOT"
+            return (
+                f"belongs to Google, and EMAIL_ASSISTANT_{setting} names another server, which is not sent its login: "
                 f"unset that, or {again}"
             )
         if self.provider.startswith(("http://", "https://")):

@@ -4,21 +4,19 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from datetime import datetime, timedelta
-from decimal import Decimal
-from typing import Annotated, Any, Final
+from typing import Any, Final
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
-from pydantic import AfterValidator, TypeAdapter
 
 from email_assistant.accounts.account import NOWHERE, WITHOUT_MAILBOX, Account, Identity, Mode, State, UnknownAccount
+from email_assistant.accounts.rows import COLUMNS, account_in
 from email_assistant.accounts.vault import Vault
 from email_assistant.db.lease import LeaseLost
-from email_assistant.db.pool import Connection, Pool, fetched
+from email_assistant.db.pool import Connection, Pool, Statement, fetched
 from email_assistant.db.presence import Presence
-from email_assistant.db.values import zone_named
 
 _at_hand: ContextVar[dict[UUID, Account] | None] = ContextVar("accounts that were read", default=None)
 _EXCHANGES: Final = 4
@@ -38,27 +36,12 @@ set token = excluded.token, login_at = clock_timestamp(), state = excluded.state
     labels = case when accounts.provider = excluded.provider then accounts.labels else '{}' end,
     aliases = case when accounts.provider = excluded.provider then accounts.aliases end
 where accounts.state <> 'removing'"""
+_WATCH_DUE: Final = """state = 'active' and provider = %(provider)s and poll_after <= clock_timestamp()
+    and (watch_after <= clock_timestamp() or watch_topic is distinct from %(topic)s::text)
+    and (%(topic)s::text is not null or watch_until is not null or watch_error is not null)"""
 _EVERYTHING_STOPPED: Final = (
     "It is kept, and not done before you go on: everything is stopped. `email-assistant go-on` does that."
 )
-
-_SPENT = "case when a.spent_until > clock_timestamp() then a.spent_until end as spent_until"
-COLUMNS: Final = ", ".join(_SPENT if field.name == "spent_until" else f"a.{field.name}" for field in fields(Account))
-"""SQL: what `account_in` reads, of the account `a`."""
-
-
-def _is_zone(name: str) -> str:
-    if zone_named(name).key != name:
-        raise ValueError("there is no such timezone")
-    return name
-
-
-_SHAPES: Final[Mapping[str, TypeAdapter[Any]]] = {
-    "aliases": TypeAdapter(tuple[Identity, ...] | None),
-    "labels": TypeAdapter(dict[str, str]),
-    "scopes": TypeAdapter(list[str] | None),
-    "timezone": TypeAdapter(Annotated[str, AfterValidator(_is_zone)] | None),
-}
 
 
 class Accounts:
@@ -159,6 +142,19 @@ class Accounts:
         return await self._accounts(
             "state = 'active' and provider = %s and poll_after <= clock_timestamp() order by address", (self._provider,)
         )
+
+    async def due(self, conn: Connection, after: UUID | None, most: int, seconds: float) -> list[Account]:
+        """Of the accounts whose mailbox is to be watched, the first after that id into which nobody has looked for so
+        long. They are locked until the caller's transaction ends."""
+        rows = await conn.execute(
+            f"""select {COLUMNS} from accounts a
+                where state = 'active' and provider = %(provider)s and poll_after <= clock_timestamp()
+                and coalesce(listed_at, '-infinity') <= clock_timestamp() - make_interval(secs => %(seconds)s)
+                and (%(after)s::uuid is null or id > %(after)s) order by id limit %(most)s
+                for no key update skip locked""".encode(),
+            {"provider": self._provider, "seconds": seconds, "after": after, "most": most},
+        )
+        return [account_in(row) for row in await rows.fetchall()]
 
     async def find(self, user_id: UUID, address: str) -> Account:
         """Raises UnknownAccount."""
@@ -308,14 +304,16 @@ class Accounts:
     async def set_mode(self, conn: Connection, account_id: UUID, mode: Mode) -> None:
         await conn.execute("update accounts set mode = %s where id = %s", (mode, account_id))
 
-    async def move_cursor(self, conn: Connection, account: Account, cursor: int) -> bool:
-        """Move the mailbox cursor on from where it was when the account was read; False: it is elsewhere by now."""
+    async def move_cursors(self, conn: Connection, to: Sequence[tuple[Account, int]]) -> int:
+        """Move mailboxes' cursors on from where they were when the accounts were read, which the caller has locked.
+        Returns of how many; those of the others are elsewhere by now."""
         moved = await conn.execute(
-            """update accounts set history_id = %s, listed_at = clock_timestamp(), last_error = null
-               where id = %s and history_id is not distinct from %s""",
-            (cursor, account.id, account.history_id),
+            """update accounts a set history_id = n.cursor, listed_at = clock_timestamp(), last_error = null
+               from unnest(%s::uuid[], %s::numeric[], %s::numeric[]) n (id, was, cursor)
+               where a.id = n.id and a.history_id is not distinct from n.was""",
+            ([each.id for each, _ in to], [each.history_id for each, _ in to], [cursor for _, cursor in to]),
         )
-        return moved.rowcount > 0
+        return moved.rowcount
 
     async def delete(self, conn: Connection, account_id: UUID) -> None:
         """With all that is stored about it, but for what no foreign key leads to."""
@@ -379,22 +377,26 @@ class Accounts:
         for account in await self._rows(spent, (self._provider,)):
             await self._set(account["id"], "spent_until = '-infinity'")
 
+    def some_watches_due(self, topic: str | None) -> Statement:
+        """What gives, as `found`, whether there is anything for `claim_watches`."""
+        return f"select exists (select from accounts where {_WATCH_DUE}) as found", self._watches_given(topic)
+
     async def claim_watches(self, topic: str | None, for_: timedelta) -> list[UUID]:
         """Accounts in which Gmail is to be asked now to tell a topic of new mail, or no longer to tell if there is
         none. They are the caller's for that time; then they are due again, unless told of below."""
-        due = """state = 'active' and provider = %(provider)s and poll_after <= clock_timestamp()
-            and (watch_after <= clock_timestamp() or watch_topic is distinct from %(topic)s::text)
-            and (%(topic)s::text is not null or watch_until is not null or watch_error is not null)"""
-        given = {"topic": topic, "for": for_, "provider": self._provider}
+        given = {**self._watches_given(topic), "for": for_}
         claimed = [
             await self._rows(
                 f"""update accounts set watch_topic = %(topic)s, watch_after = clock_timestamp() + %(for)s
-                    where id = %(id)s and {due} returning id""",
+                    where id = %(id)s and {_WATCH_DUE} returning id""",
                 {**given, "id": row["id"]},
             )
-            for row in await self._rows(f"select id from accounts where {due}", given)
+            for row in await self._rows(f"select id from accounts where {_WATCH_DUE}", given)
         ]
         return [row["id"] for rows in claimed for row in rows]
+
+    def _watches_given(self, topic: str | None) -> dict[str, object]:
+        return {"topic": topic, "provider": self._provider}
 
     async def watched(self, account_id: UUID, until: datetime, again: datetime) -> None:
         """Gmail tells until then, and is to be asked again before."""
@@ -427,19 +429,3 @@ class Accounts:
 
     async def _rows(self, query: str, parameters: tuple[object, ...] | Mapping[str, object]) -> list[dict[str, Any]]:
         return await fetched(self._pool, query, parameters)
-
-
-def account_in(row: Mapping[str, Any]) -> Account:
-    """The account in a row that has `COLUMNS`. What this program never writes is left out, and asked for anew."""
-    history_id: Decimal | None = row["history_id"]
-    kept = {name: _judged(name, row[name]) for name in _SHAPES}
-    known = int(history_id) if history_id is not None and history_id.is_finite() else None
-    columns = {field.name: row[field.name] for field in fields(Account)}
-    return Account(**{**columns, **kept, "history_id": known})
-
-
-def _judged(name: str, value: Any) -> Any:
-    try:
-        return _SHAPES[name].validate_python(value)
-    except ValueError:
-        return {} if name == "labels" else None

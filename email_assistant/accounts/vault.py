@@ -3,12 +3,13 @@
 import json
 import os
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from cryptography.fernet import Fernet, InvalidToken
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
 from email_assistant.errors import AssistantError
 
@@ -42,28 +43,52 @@ def _written(path: Path, secret: str) -> Path:
     return Path(file.name)
 
 
-class Vault:
-    """Encrypts JSON objects with one Fernet key (AES-128-CBC and HMAC-SHA256, from `cryptography`)."""
+def keys_of(text: str) -> list[str]:
+    """The keys that `EMAIL_ASSISTANT_SECRET_KEY` names: one, or several set apart by commas. Raises VaultError: one of
+    them is none."""
+    keys = [key.strip() for key in text.split(",")]
+    try:
+        for key in keys:
+            Fernet(key)
+    except ValueError:
+        raise VaultError(
+            "EMAIL_ASSISTANT_SECRET_KEY takes 32 bytes in url-safe base64, or several such keys set apart by commas; "
+            "make one with `python -c 'import base64, os; print(base64.urlsafe_b64encode(os.urandom(32)).decode())'`"
+        ) from None
+    return keys
 
-    def __init__(self, key: str) -> None:
-        try:
-            self._fernet = Fernet(key)
-        except ValueError:
-            raise VaultError(
-                "EMAIL_ASSISTANT_SECRET_KEY must be 32 bytes in url-safe base64; make one with "
-                "`python -c 'import base64, os; print(base64.urlsafe_b64encode(os.urandom(32)).decode())'`"
-            ) from None
+
+class Vault:
+    """Encrypts JSON objects with a Fernet key (AES-128-CBC and HMAC-SHA256, from `cryptography`).
+
+    Of several keys the first encrypts, and each decrypts, so that processes may go over to a new one.
+    """
+
+    def __init__(self, keys: str) -> None:
+        self._fernet = MultiFernet([Fernet(key) for key in keys_of(keys)])
 
     def encrypt(self, value: dict[str, Any]) -> bytes:
         return self._fernet.encrypt(json.dumps(value).encode())
 
     def decrypt(self, data: bytes) -> dict[str, Any]:
         """Raises VaultError if it was encrypted with another key, or is damaged."""
-        try:
+        with _explained():
             value: dict[str, Any] = json.loads(self._fernet.decrypt(data))
-        except InvalidToken:
-            raise VaultError(
-                "what is stored encrypted, as logins are, can't be read with this key: set EMAIL_ASSISTANT_SECRET_KEY "
-                "to the one that it was encrypted with, or log in again with `email-assistant auth login`"
-            ) from None
         return value
+
+    def renewed(self, data: bytes) -> bytes:
+        """The same, encrypted with the first key. Raises VaultError if it was encrypted with another key, or is
+        damaged."""
+        with _explained():
+            return self._fernet.rotate(data)
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
+    except InvalidToken:
+        raise VaultError(
+            "what is stored encrypted, as logins are, can't be read with this key: set EMAIL_ASSISTANT_SECRET_KEY "
+            "to the one that it was encrypted with, or log in again with `email-assistant auth login`"
+        ) from None

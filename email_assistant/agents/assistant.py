@@ -30,8 +30,8 @@ from email_assistant.tools.spec import Call, ServerDown, ToolError
 class SessionSource(Protocol):
     """What the gate judges calls by."""
 
-    async def session(self, run: Mapping[str, Any], calls: Sequence[Mapping[str, Any]], lease: Lease) -> GateSession:
-        """What holds when calls with these arguments are judged, by whoever holds the lease."""
+    async def session(self, run: Mapping[str, Any], calls: Sequence[ToolCall], lease: Lease) -> GateSession:
+        """What holds when these calls are judged, by whoever holds the lease."""
         ...
 
 
@@ -87,7 +87,7 @@ class Assistant(Agent):
         """What the gate judges these calls by; nothing has to be known of those that touch nothing."""
         if not any(self.tools.touches(call["name"]) for call in calls):
             return GateSession()
-        return await self.evidence.session(run, [call["args"] for call in calls], lease_of(config))
+        return await self.evidence.session(run, calls, lease_of(config))
 
     def proposed(self, name: str, args: Mapping[str, Any]) -> Proposed:
         """A call of a tool that there is, as the gate sees it now."""

@@ -136,8 +136,8 @@ class Loop:
         """Run what was decided, in the order of the message; one tool message per call."""
         message, decisions = state["messages"][-1], await self._as_left(state)
         assert isinstance(message, AIMessage)
-        run = [call for call in message.tool_calls if decisions[str(call["id"])]["do"] == "run"]
-        session = await self.agent.session(state["run"], run, config)
+        judged = [call for call in message.tool_calls if self._is_judged(call["name"], decisions[str(call["id"])])]
+        session = await self.agent.session(state["run"], judged, config)
         all_ran: list[Ran] = []
         for call in message.tool_calls:
             decision = decisions[str(call["id"])]
@@ -157,6 +157,10 @@ class Loop:
         if any(d["edited"] for d in decisions.values()):
             answers.insert(0, _with_edits(message, decisions))
         return Command(goto=self._next(message.tool_calls, decisions, all_ran), update={"messages": answers})
+
+    def _is_judged(self, name: str, decision: Decided) -> bool:
+        """Whether a call runs and is judged by more than itself: not what a person has approved and is done here."""
+        return decision["do"] == "run" and not (decision["asked"] and self.agent.place(name) == OURS)
 
     async def _as_left(self, state: LoopState) -> dict[str, Decided]:
         """What was decided of each call, and what the person made of those about which they were asked again."""

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
+from typing import Any
 
 from email_assistant.settings.values import Price
 
@@ -58,7 +59,8 @@ class Costs:
             "ignored_statements": "statements of a mail, ignored",
             "answered_statements": "statements of a mail, accepted",
         }
-        return cls(**{field: figures[name] for field, name in names.items() if name in figures})
+        known: dict[str, Any] = {field: figures[name] for field, name in names.items() if name in figures}
+        return cls(**known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +210,8 @@ def day(demand: Demand, costs: Costs, fleet: Fleet) -> Delays:
     mails = mails_of(demand, costs, fleet.clusters, 0, _DAY)
     delays, end = simulate(mails, fleet.workers, fleet.slots)
     used = sum(sum(mail.steps) for mail in mails)
-    return Delays(*(_quantile(delays, share) for share in (0.5, 0.95, 0.99)), used / (fleet.workers * max(end, _DAY)))
+    p50, p95, p99 = (_quantile(delays, share) for share in (0.5, 0.95, 0.99))
+    return Delays(p50, p95, p99, used / (fleet.workers * max(end, _DAY)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,19 @@ import typer
 
 from email_assistant.cli import (
     accounts,
+    agents,
     auction,
     auth,
     backup,
     bench,
     chat,
     evaluate,
+    export,
+    forget,
     gate,
     health,
     inbox,
+    keys,
     mails,
     mcp,
     memory,
@@ -51,15 +55,16 @@ def options(
 
 
 for command in (
-    *(run.demo, run.up, run.api, run.scheduler, run.worker, mails.retry, health.status, health.doctor, health.activity),
-    *(backup.backup, backup.restore, auction.auction, rehearse.rehearse, replay.replay),
+    *(run.demo, run.up, run.api, run.scheduler, run.worker, mails.retry, mails.why),
+    *(health.status, health.doctor, health.activity, backup.backup, backup.restore, export.export),
+    *(auction.auction, agents.agent, rehearse.rehearse, replay.replay),
 ):
     app.command(command.__name__)(command)
-for name, command in (("stop", stop.stop), ("go-on", stop.go_on)):
+for name, command in (("stop", stop.stop), ("go-on", stop.go_on), ("rotate-key", keys.rotate_key)):
     app.command(name)(command)
 for name, group in (
     *(("auth", auth), ("account", accounts), ("inbox", inbox), ("chat", chat), ("mails", mails), ("memory", memory)),
-    *(("notify", notify), ("session", session), ("mcp", mcp), ("tools", tools), ("gate", gate)),
+    *(("notify", notify), ("session", session), ("forget", forget), ("mcp", mcp), ("tools", tools), ("gate", gate)),
     *(("bench", bench), ("eval", evaluate)),
 ):
     app.add_typer(group.app, name=name)

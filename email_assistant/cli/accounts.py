@@ -12,6 +12,7 @@ from email_assistant.cli.context import (
     CommandError,
     awaited,
     here,
+    load_settings,
     opened,
     out,
     print_json,
@@ -52,7 +53,11 @@ Since = Annotated[
 async def add(
     address: Address,
     token_file: Annotated[
-        Path, typer.Option(help="Authorized-user JSON: client_id, client_secret, refresh_token, token_uri.")
+        Path,
+        typer.Option(
+            help="Authorized-user JSON: client_id, client_secret, refresh_token, token_uri. For another provider "
+            "(EMAIL_ASSISTANT_MAIL_PROVIDER), JSON as that takes it."
+        ),
     ],
     since: Since = None,
     mode: Annotated[
@@ -64,21 +69,25 @@ async def add(
 
     It begins in shadow mode: nothing is sent or changed in Gmail until you say so. Adding it again gives it a new token
     and ends a pause; its mode stays, unless you give one."""
+    from email_assistant.accounts import clients
     from email_assistant.google.account import address_of
-    from email_assistant.google.auth import read_token_file
+    from email_assistant.google.auth import read_json_file, read_token_file
     from email_assistant.google.errors import Transient
     from email_assistant.inbox.standing import taken_back
 
     check_address(address)
     try:
-        token = read_token_file(token_file)
+        token = (read_json_file if load_settings().mail_provider else read_token_file)(token_file)
     except ValueError as error:
         raise CommandError(f"{error}; {_LOGIN_FILE}") from None
     begin = triage_begin(since)
     async with opened() as app:
         settings = app.settings
         try:
-            found = await address_of(token, settings.google_root, settings.google_timeout_seconds)
+            other, seconds = app.clients.other, settings.google_timeout_seconds
+            found = await (
+                clients.address_of(other, token, seconds) if other else address_of(token, settings.google_root, seconds)
+            )
             if found.lower() != address.lower():
                 raise CommandError(f"this token is for {found}, not for {address}; add that one, or log in again")
         except ValueError:

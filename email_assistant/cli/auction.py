@@ -1,6 +1,5 @@
 """`email-assistant auction`: bidders and sellers at one table, on the loop that the mail agent runs on."""
 
-import asyncio
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -103,6 +102,8 @@ class PersonBidder:
         self.name = name
 
     async def propose(self, messages: "Sequence[AnyMessage]", table: "SaleTable") -> "AIMessage":
+        import asyncio
+
         from email_assistant.agents.auction.action import Action
         from email_assistant.agents.auction.tools import FINISH
 

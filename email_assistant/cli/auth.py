@@ -1,6 +1,5 @@
 """`email-assistant auth …`"""
 
-import asyncio
 import errno
 import platform
 import webbrowser
@@ -11,7 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from email_assistant.cli.accounts import Address, Since, check_address, confirm, first_mode, say_mode, triage_begin
-from email_assistant.cli.context import AsJson, CommandError, awaited, opened, out, print_json, run, say, when
+from email_assistant.cli.context import (
+    AsJson,
+    CommandError,
+    awaited,
+    load_settings,
+    opened,
+    out,
+    print_json,
+    run,
+    say,
+    when,
+)
 
 if TYPE_CHECKING:
     from email_assistant.accounts.account import Account
@@ -66,6 +76,11 @@ async def login(
     if address is not None:
         check_address(address)
     begin = triage_begin(since)
+    if other := load_settings().mail_provider:
+        raise CommandError(
+            f"this logs in at Google, and EMAIL_ASSISTANT_MAIL_PROVIDER names {other}: connect a mailbox of that with "
+            "`email-assistant account add ADDRESS --token-file FILE`"
+        )
     async with opened() as app:
         client = await _client(app, address, client_secret)
         grant = await _ask(app, client, address, host, port, browser=not no_browser)
@@ -143,6 +158,8 @@ async def _ask(
     app: "App", client: "OAuthClient", address: str | None, host: str, port: int, *, browser: bool
 ) -> "Grant":
     """Ask the person in the browser, and wait for the answer."""
+    import asyncio
+
     from email_assistant.google.login import Consent
     from email_assistant.google.loopback import Loopback
 
@@ -166,6 +183,8 @@ async def _ask(
 
 
 async def _show(url: str, redirect_uri: str, *, browser: bool) -> None:
+    import asyncio
+
     if browser and await asyncio.to_thread(webbrowser.open, url):  # one of the terminal's returns when it is left
         say("Your browser shows Google's page now. If it does not, open this address:")
     else:

@@ -1,11 +1,15 @@
 """`email-assistant backup` and `restore`"""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from email_assistant.cli.context import awaited, opened_database, out, when
+from email_assistant.cli.context import AsJson, awaited, opened_database, out, print_json, say, when
+
+if TYPE_CHECKING:
+    from email_assistant.cli.patience import Patience
+    from email_assistant.db.dump import Backup
 
 
 @awaited
@@ -34,30 +38,68 @@ async def restore(
     replace: Annotated[
         bool, typer.Option("--replace", help="Put it in place of the accounts that are connected here.")
     ] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only try it, in a database that is thrown away, and tell what it holds.")
+    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Put a backup into the database, in place of what is there: all of it, or nothing.
 
     Stop the program first. Nothing is carried out from a backup: what you had decided and was not done yet is asked
-    again, and what was being done is shown as failed, to be looked at and tried again."""
-    import psycopg
+    again, and what was being done is shown as failed, to be looked at and tried again.
 
-    from email_assistant.app import open_app
-    from email_assistant.cli.patience import SECONDS, Patience
+    With --check nothing here is touched, and the program may be at work: the backup is restored into an empty database
+    of its own, opened, looked through and thrown away, and you are told how long that took."""
+    from email_assistant.cli.patience import Patience
     from email_assistant.db.dump import read_backup
-    from email_assistant.db.restore import restore as put_back
-    from email_assistant.home import check_secret_key, keep_secret_key
 
     with Patience() as patience:
         patience.files(file.parent)
         found = read_backup(file)
-        with opened_database(patience) as (settings, url):
-            check_secret_key(settings, found.keys["secret_key"])
-            psycopg.connect(url).close()  # or it is said that the database does not answer
-            patience.end()  # there may be much to put back
-            await put_back(url, file, replace=replace, patience=SECONDS)
-            keep_secret_key(settings, found.keys["secret_key"])
-            async with open_app(settings, url, patience=SECONDS) as app:
-                accounts = await app.accounts.of_user(app.user_id)
-    addresses = ", ".join(account.address for account in accounts) or "no account"
-    out.print(f"Restored {addresses}, as of {when(found.created_at)}.")
+        if check:
+            patience.end()
+            await _drill(file, found, as_json=as_json)
+        else:
+            await _put_back(file, found, patience, replace=replace, as_json=as_json)
+
+
+async def _drill(file: Path, found: "Backup", *, as_json: bool) -> None:
+    from email_assistant.cli.drill import drill
+
+    done = await drill(file, found)
+    if as_json:
+        print_json(done)
+        return
+    say(
+        f"{file} ({done.file_bytes / 1_000_000:.1f} MB) can be restored: in {done.seconds} s it was a database of "
+        f"{done.database_bytes / 1_000_000:.1f} MB."
+    )
+    last = f", the last of {when(done.last_mail)}" if done.last_mail else ""
+    say(f"Made {when(found.created_at)} by version {done.version}, of {', '.join(done.accounts) or 'no account'}.")
+    say(
+        f"It holds {done.mails:,} mails{last}, {done.waiting:,} items that wait, {done.rules:,} rules; its key reads "
+        f"all {done.secrets} logins and addresses."
+    )
+
+
+async def _put_back(file: Path, found: "Backup", patience: "Patience", *, replace: bool, as_json: bool) -> None:
+    import psycopg
+
+    from email_assistant.app import open_app
+    from email_assistant.cli.patience import SECONDS
+    from email_assistant.db.restore import restore as put_back
+    from email_assistant.home import check_secret_key, keep_secret_key
+
+    with opened_database(patience) as (settings, url):
+        check_secret_key(settings, found.keys["secret_key"])
+        psycopg.connect(url).close()  # or it is said that the database does not answer
+        patience.end()  # there may be much to put back
+        await put_back(url, file, replace=replace, patience=SECONDS)
+        keep_secret_key(settings, found.keys["secret_key"])
+        async with open_app(settings, url, patience=SECONDS) as app:
+            addresses = [account.address for account in await app.accounts.of_user(app.user_id)]
+    if as_json:
+        print_json({"accounts": addresses, "created_at": found.created_at})
+        return
+    out.print(f"Restored {', '.join(addresses) or 'no account'}, as of {when(found.created_at)}.")
     out.print("`email-assistant up` goes on from there; it looks first at what happened since.")

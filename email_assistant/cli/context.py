@@ -1,6 +1,5 @@
 """What every command shares: opening the app, printing, and errors as one line that says what to do."""
 
-import asyncio
 import json
 import os
 import re
@@ -158,6 +157,8 @@ def awaited(command: Callable[P, Coroutine[Any, Any, Any]]) -> Callable[P, Any]:
 
 def run(command: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
     """Run part of a command to its end, as `awaited` does the whole."""
+    import asyncio  # a quarter of what `--help` takes, and it needs none of it
+
     with ended_in_words():
         return asyncio.run(command())
 

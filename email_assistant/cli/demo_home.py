@@ -20,6 +20,7 @@ _APART: dict[str, Any] = {
     "tools": None,
     "tool_permissions": None,
     "mcp_url": None,
+    "mail_provider": None,
     "push_topic": None,
     "push_token": None,
     "agent_inbox_origin": None,

@@ -77,6 +77,8 @@ async def verify(as_json: AsJson = False) -> None:
             print_text(f"{row} ({fault.what} {fault.row_id}): {fault.why}.")
         if not found.faults:
             print_text(f"{found.rows} rows, all of them as they were written. The last seal: {found.seal or 'none'}")
+            if found.forgotten:
+                print_text(f"{found.forgotten} of them say of another that you had forgotten what it told of.")
     if found.faults:
         raise typer.Exit(1)
 

@@ -134,12 +134,16 @@ async def doctor() -> None:
     """Check database, models and accounts, and say what to do about what is wrong. Ends with 1 if anything is.
 
     Each model that is set is asked a few small questions, to learn what its server can do; they use some 200 tokens."""
+    from email_assistant.settings.renamed import told_of_renamed
+
     async with opened() as app:
         checks = [
             _check_settings(app.settings),
+            *(("settings", None, f"note: {renamed}") for renamed in told_of_renamed(app.settings.env_file)),
             await _check_database(app),
             *await check_models(app.settings),
             *await _check_tools(app),
+            *_check_plugins(),
         ]
         checks.append(await check_tracing(app.settings))
         accounts = await app.accounts.of_user(app.user_id)
@@ -193,6 +197,21 @@ async def _check_tools(app: "App") -> list[Check]:
     return [*wrong, *remarks, ("tools", None, f"{ready} of {len(rows)} can be used")]
 
 
+def _check_plugins() -> list[Check]:
+    """What other distributions add, each loaded as where it is used."""
+    from email_assistant.plugins import KINDS, BadPlugin, plugins
+
+    checks: list[Check] = []
+    for found in (each for kind in KINDS for each in plugins(kind)):
+        try:
+            found.load()
+            problem = None
+        except BadPlugin as error:
+            problem = str(error)
+        checks.append((f"plugin {found.name}", problem, f"{found.distribution}, {found.kind.replace('_', ' ')}"))
+    return checks
+
+
 _REMEDIES = {
     "changed": "; look with `email-assistant tools show`, then `email-assistant tools accept`",
     "down": "; run its command yourself, or look whether its url answers",
@@ -205,6 +224,8 @@ async def _check_clock(settings: "Settings") -> list[Check]:
     from email_assistant.google.errors import GoogleError
     from email_assistant.google.login import clock_error
 
+    if settings.mail_provider:
+        return []
     try:
         ahead = await clock_error(settings.google_root, settings.google_timeout_seconds)
     except GoogleError:

@@ -68,7 +68,6 @@ async def list_(
     """Show what waits, longest first."""
     from email_assistant.inbox.listing import KINDS, SORTS, STATUSES
     from email_assistant.trail.activity import Activity
-    from email_assistant.web.schemas import ItemPage
 
     async with answering.opened_inbox(account) as app:
         items, following = await app.inbox.page(
@@ -86,6 +85,8 @@ async def list_(
         accounts = [] if items else await app.accounts.of_user(app.user_id)
         today = await Activity(app.pool).today(app.user_id, accounts, app.settings.currency)
     if as_json:
+        from email_assistant.web.schemas import ItemPage
+
         print_json(ItemPage.model_validate({"items": items, "next": following}).model_dump())
     elif not items:
         done = f" Today: {today}." if today else ""
@@ -100,12 +101,12 @@ async def list_(
 @awaited
 async def show(item: ItemId, as_json: AsJson = False) -> None:
     """Show one item: the mail, and what the assistant proposes."""
-    from email_assistant.web.schemas import ItemOut
-
     async with answering.opened_inbox() as app:
         found = await app.inbox.find(app.user_id, item)
         whole = answering.whole_of(app, found)
     if as_json:
+        from email_assistant.web.schemas import ItemOut
+
         print_json(ItemOut.model_validate(found).model_dump())
         return
     print_text(whole)

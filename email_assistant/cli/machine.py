@@ -2,11 +2,12 @@
 
 import os
 import platform
-from importlib.metadata import version
 from pathlib import Path
 
 
 def machine() -> dict[str, str]:
+    from importlib.metadata import version
+
     return {
         "machine": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
@@ -17,6 +18,8 @@ def machine() -> dict[str, str]:
 
 def machine_and_load() -> dict[str, str]:
     """With what processor time goes by, and how busy the machine was."""
+    from importlib.metadata import version
+
     cpu = Path("/proc/cpuinfo")
     lines = cpu.read_text().splitlines() if cpu.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]

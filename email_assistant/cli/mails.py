@@ -76,26 +76,41 @@ async def _zones(app: "App") -> dict[str, "ZoneInfo"]:
     return {account.address: account.zone for account in await app.accounts.of_user(app.user_id)}
 
 
-@app.command()
 @awaited
-async def trail(mail: MailId, account: OfAccount = None, as_json: AsJson = False) -> None:
-    """Tell what happened to a mail, step by step."""
+async def why(
+    mail: Annotated[
+        str,
+        typer.Argument(
+            metavar="MAIL", help="Gmail's id of a mail, its Message-ID, or that of an item or run; the beginning does."
+        ),
+    ],
+    account: OfAccount = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tell the whole story of one mail: who sorted it and why, what was proposed, decided, done, learned and spent."""
     from email_assistant.app import open_memory
     from email_assistant.inbox.items import NoItem
     from email_assistant.trail.story import Trail
 
     async with opened_for(account) as app:
+        story = Trail(app.pool, open_memory(app))
         try:
-            of = await app.mails.get(app.user_id, mail, account)
+            mail_id, address = await story.find(app.user_id, mail, account)
         except NoItem as error:
             raise CommandError(f"{error}; `email-assistant mails` shows those that there are") from None
-        events = await Trail(app.pool, open_memory(app)).of_mail(app.user_id, mail, of.account)
-        zone = (await _zones(app)).get(of.account)
+        events = await story.of_mail(app.user_id, mail_id, address)
+        facts = await story.facts(app.user_id, mail_id, address)
+        zone = (await _zones(app)).get(address)
     if as_json:
-        print_json({"events": events})
+        print_json({"mail": mail_id, "account": address, "events": events, "facts": facts})
         return
     for event in events:
         print_text(event.line(zone))
+    for fact in facts:
+        print_text(fact)
+
+
+app.command("trail", help="The same as `why`.")(why)
 
 
 @app.command()

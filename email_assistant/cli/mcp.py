@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from email_assistant.cli.context import CommandError, awaited, chosen, complain, load_settings, opened, print_json, tell
-from email_assistant.programs import become
 
 if TYPE_CHECKING:
     from email_assistant.app import App
@@ -40,6 +39,8 @@ def serve(
     what: WhatToServe, http: OverHttp = False, host: Host = "127.0.0.1", port: Port = None, account: OfAccount = None
 ) -> None:
     """Serve the tools of one account; a client starts this itself, unless you say --http."""
+    from email_assistant.programs import become
+
     given = {"--env-file": chosen.env_file, "--host": host, "--port": port, "--account": account}
     arguments = [f"{name}={value}" for name, value in given.items() if value is not None]
     flags = [name for name, is_given in (("--demo", chosen.demo), ("--http", http)) if is_given]

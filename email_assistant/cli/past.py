@@ -1,6 +1,5 @@
 """The person's own mailbox as a rehearsal reads it, with a bar that shows how far it is."""
 
-import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -112,6 +111,8 @@ async def forgotten(address: str | None) -> str:
 
 
 async def _fetch(past: "PastMails", account: "Account", found: "ToRead") -> None:
+    import asyncio
+
     missing = len(found.missing)
     if found.seconds and found.seconds > _TOLD:
         tell(

@@ -1,6 +1,5 @@
 """`email-assistant replay`: what another model would have made of mail that was worked on before."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -50,6 +49,8 @@ async def replay(
 
     It is asked with the agent's own prompts, your rules as they are now, and what was known of each mail then. Nothing
     is sent, changed or kept. Ctrl-C ends it, and what was asked by then is told."""
+    import asyncio
+
     from email_assistant.daemon import open_replay
     from email_assistant.work.replay import WHATS
 

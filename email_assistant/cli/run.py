@@ -59,9 +59,9 @@ def api(host: Host = "127.0.0.1", port: Port = 8765, no_token: NoToken = False) 
 
 
 def scheduler() -> None:
-    """Have mailboxes looked at, and forgotten work found, by the workers: one of the parts of `up`.
+    """Look into the mailboxes and for forgotten work: one of the parts of `up`.
 
-    Any number may run; what they trigger collapses in the queue."""
+    Any number may run: each mailbox is under one at a time, and what they trigger collapses in the queue."""
     from email_assistant.cli.serve import run_scheduler
 
     run(run_scheduler)

@@ -19,6 +19,7 @@ from email_assistant.cli.patience import Patience
 from email_assistant.daemon import open_daemon
 from email_assistant.home import api_token, database
 from email_assistant.settings import Settings, is_loopback
+from email_assistant.settings.renamed import told_of_renamed
 from email_assistant.telemetry import log_to_stderr
 from email_assistant.tracing import tracing
 from email_assistant.web.app import create_api, create_monitor
@@ -241,6 +242,8 @@ def _settings() -> Settings:
     log_to_stderr(settings.log_level, settings.log_format)
     if there := settings.unread_env_file:
         tell(f"{there} is not read: settings come from the environment and from {settings.env_file}.")
+    for renamed in told_of_renamed(settings.env_file):
+        tell(f"{renamed}.")
     return settings
 
 

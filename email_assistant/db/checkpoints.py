@@ -25,14 +25,16 @@ from langgraph.checkpoint.base import (
     get_serializable_checkpoint_metadata,
 )
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
-from langgraph.checkpoint.serde.types import ERROR, INTERRUPT
+from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, TASKS
 from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
 from email_assistant.db.lease import HELD, Lease, RowChange
-from email_assistant.db.pool import Pool
+from email_assistant.db.pool import Connection, Pool
 from email_assistant.db.serializer import ForeignCheckpoint, PlainSerializer
 
+_NODE = "branch:to:"
+"""How the name of a channel begins that has a node run (`langgraph.graph._branch`, `state.attach_edge`)."""
 _PULLED = "~__pregel_pull"
 """How the path of a task begins that a channel has triggered (`langgraph._internal._constants.PULL`)."""
 
@@ -60,6 +62,7 @@ insert into checkpoint_writes
     (thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, blob)
 select %s, %s, %s, %s, %s, w.* from unnest(%s::int[], %s::text[], %s::text[], %s::bytea[]) as w where {HELD}
 on conflict (thread_id, checkpoint_ns, checkpoint_id, task_id, idx) do {{conflict}} returning idx"""
+_TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
 _HEAD = "where thread_id = %s and checkpoint_ns = %s order by checkpoint_id desc limit 1"
 _REPLACED = "update set channel = excluded.channel, type = excluded.type, blob = excluded.blob"
 
@@ -119,6 +122,11 @@ def stored_questions() -> frozenset[str]:
     return frozenset(known.questions) if known and not known.unsure else frozenset()
 
 
+def dropped(run_id: UUID) -> list[RowChange]:
+    """All that is kept of a run goes. Along with what says that it has ended, for without it a run begins anew."""
+    return [RowChange(f"delete from {table} where thread_id = %s and {HELD}", (str(run_id),)) for table in _TABLES]
+
+
 def run_config(run_id: UUID, lease: Lease) -> RunnableConfig:
     """The configuration to run a graph under: its LangGraph thread is the run, its writes carry the lease."""
     return {
@@ -139,9 +147,15 @@ def lease_of(config: RunnableConfig) -> Lease:
 class FencedSaver(AsyncPostgresSaver):
     """Refuses the checkpoints and writes of a worker whose lease has passed to another (`LeaseLost`)."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, *, keeps_ends: bool = True) -> None:
+        """
+        Args:
+            keeps_ends: where a run has ended is kept too. Without it the last node is done again by whoever takes the
+                run up before its row says that it has ended.
+        """
         super().__init__(pool, serde=PlainSerializer())
         self._pool = pool
+        self._keeps_ends = keeps_ends
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Raises ForeignCheckpoint: what is kept can't be read."""
@@ -177,7 +191,7 @@ class FencedSaver(AsyncPostgresSaver):
 
         So the first node of a graph can't ask a person, whose question would hang on the checkpoint before it.
         """
-        if metadata["step"] < _FIRST_NODE:
+        if metadata["step"] < _FIRST_NODE or not (self._keeps_ends or _goes_on(checkpoint)):
             configurable = {**config["configurable"], "checkpoint_id": checkpoint["id"]}
             return {"configurable": configurable}
         # LangGraph keeps each channel as it changes; those that only the input has set change no more.
@@ -210,14 +224,16 @@ class FencedSaver(AsyncPostgresSaver):
 
         In our graphs only tasks that were sent (`Send`) have others beside them. What any other wrote stands in the
         checkpoint that follows at once; a process that dies in between does the task again, which every node allows.
-        That it failed is told by whoever ran it.
+        That it failed is told by whoever ran it. What a nested graph asks, it has kept itself.
         """
         kept = WRITES_IDX_MAP.keys() - {ERROR}
-        if task_path.startswith(_PULLED) and not any(channel in kept for channel, _ in writes):
+        known = _known.get() or _Known()
+        asked = {question.id for channel, value in writes if channel == INTERRUPT for question in value}
+        is_nested = asked <= known.questions and all(channel == INTERRUPT for channel, _ in writes)
+        if is_nested or (task_path.startswith(_PULLED) and not any(channel in kept for channel, _ in writes)):
             return
         kinds, blobs = await asyncio.to_thread(self._dumped, [value for _, value in writes])
         special = all(channel in WRITES_IDX_MAP for channel, _ in writes)
-        known = _known.get() or _Known()
         with known.writing(_place(config)):
             async with self._pool.connection() as conn:
                 await lease_of(config).guarded(
@@ -228,7 +244,14 @@ class FencedSaver(AsyncPostgresSaver):
                     *([channel for channel, _ in writes], kinds, blobs),
                     durable=False,
                 )
-        known.questions |= {question.id for channel, asked in writes if channel == INTERRUPT for question in asked}
+        known.questions |= asked
+
+    async def drop(self, run_ids: Sequence[UUID]) -> None:
+        """Delete all that is kept of runs that nobody goes on with."""
+        ids = [str(run_id) for run_id in run_ids]
+        async with self._pool.connection() as conn, conn.transaction():
+            for table in _TABLES:
+                await conn.execute(f"delete from {table} where thread_id = any(%s)".encode(), (ids,))
 
     def _dumped(self, values: Iterable[Any]) -> tuple[list[str], list[bytes]]:
         """In which format each is kept, and as what."""
@@ -236,6 +259,20 @@ class FencedSaver(AsyncPostgresSaver):
         return [kind for kind, _ in dumped], [kept for _, kept in dumped]
 
 
+def _goes_on(checkpoint: Checkpoint) -> bool:
+    """Whether a node comes next: LangGraph says so in the channels of nodes, or of tasks that were sent."""
+    values = checkpoint["channel_values"]
+    return bool(values.get(TASKS)) or any(name.startswith(_NODE) for name in values)
+
+
 def _place(config: RunnableConfig) -> tuple[str, str]:
     """LangGraph's thread, and the part of its graph."""
     return config["configurable"]["thread_id"], config["configurable"].get("checkpoint_ns", "")
+
+
+async def forget(conn: Connection, run_ids: Sequence[UUID]) -> None:
+    """Delete all checkpoints of runs, in the caller's transaction."""
+    for table in ("checkpoints", "checkpoint_blobs", "checkpoint_writes"):
+        await conn.execute(
+            f"delete from {table} where thread_id = any(%s)".encode(), ([str(each) for each in run_ids],)
+        )

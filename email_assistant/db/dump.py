@@ -46,6 +46,7 @@ class Backup:
     version: str
     created_at: datetime
     keys: Mapping[str, str]
+    size: int  # of the file, in bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ def read_backup(source: Path) -> Backup:
             raise BackupError(f"{source} was made by a later version, {manifest['version']}; install that one")
         if manifest["format"] != FORMAT:
             raise ValueError
-        return Backup(manifest["version"], datetime.fromisoformat(manifest["created_at"]), keys)
+        return Backup(manifest["version"], datetime.fromisoformat(manifest["created_at"]), keys, source.stat().st_size)
 
 
 @contextmanager

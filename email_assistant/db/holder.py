@@ -18,6 +18,8 @@ from email_assistant.db.pool import Connection, connection_settings
 log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 0.5
+_ALONE_SECONDS = 5.0
+"""How late a process that has come to be alone notices that it no longer is."""
 _GRACE_SECONDS = 2.0
 """How long a lock must have been seen free: its process takes it again after a lost connection, or once the server is
 up again."""
@@ -25,11 +27,18 @@ _AGAIN_SECONDS = 0.2
 _PATIENCE_SECONDS = 5
 """For the server to answer."""
 
-_LOOK = """
-select holder from threads t where holder <> %s and holder_epoch = epoch and lease_until > clock_timestamp()
-and not exists (select from pg_locks where locktype = 'advisory' and objsubid = 1 and granted
-                and (classid::bigint << 32 | objid::bigint) = t.holder)
-group by holder"""
+_OF_ALL = 0x686F6C64
+"""The number of a second lock, which all processes share: by it each knows whether there are others."""
+
+_TAKE = "select pg_try_advisory_lock(%s) and pg_try_advisory_lock_shared(%s) as ours"
+_LOCKS = """pg_locks where locktype = 'advisory' and objsubid = 1 and granted
+            and (classid::bigint << 32 | objid::bigint)"""
+_LOOK = f"""
+select exists (select from {_LOCKS} = %s and pid <> pg_backend_pid()
+               and database = (select oid from pg_database where datname = current_database())) as accompanied,
+       array(select holder from threads t where holder <> %s and holder_epoch = epoch
+             and lease_until > clock_timestamp() and not exists (select from {_LOCKS} = t.holder)
+             group by holder) as free"""
 """The holders of leases whose locks are free, by the index of leases that are held."""
 
 
@@ -106,15 +115,16 @@ class Holder:
             async with asyncio.timeout(_PATIENCE_SECONDS):
                 self._is_held = self._is_held or await self._take(conn)
                 self._tried.set()
-                free = await (await conn.execute(_LOOK, (self._key,))).fetchall()
-            looks = Counter({row["holder"]: looks[row["holder"]] + 1 for row in free})
+                found = await (await conn.execute(_LOOK.encode(), (_OF_ALL, self._key))).fetchone()
+            assert found is not None
+            looks = Counter({holder: looks[holder] + 1 for holder in found["free"]})
             dead = frozenset(holder for holder, seen in looks.items() if (seen - 1) * _LOOK_SECONDS >= _GRACE_SECONDS)
             if dead - self._dead:
                 self._someone_died.set()
             self._dead = dead
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_LOOK_SECONDS if looks or found["accompanied"] else _ALONE_SECONDS)
 
     async def _take(self, conn: Connection) -> bool:
         """Tried, not waited for: the server may not know yet that our last connection is lost."""
-        row = await (await conn.execute("select pg_try_advisory_lock(%s) as ours", (self._key,))).fetchone()
+        row = await (await conn.execute(_TAKE, (self._key, _OF_ALL))).fetchone()
         return bool(row and row["ours"])

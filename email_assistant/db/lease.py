@@ -7,7 +7,7 @@ still be under way: whoever claims leaves what was started alone until the write
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -190,6 +190,36 @@ async def claim(pool: Pool, name: Name, id_: UUID, seconds: float, holder: Holde
         )
         row = await cursor.fetchone()
     return Lease(id_, row["epoch"], name) if row else None
+
+
+async def claim_each(conn: Connection, name: Name, ids: Collection[UUID], seconds: float) -> set[UUID]:
+    """Take, in the caller's transaction, the leases on rows that it has locked, and return of which; as `claim` does,
+    without an epoch. It is the caller's to renew and release them."""
+    place = _PLACES[name]
+    claimed = await conn.execute(
+        f"""update {place.table} t set {place.until} = clock_timestamp() + make_interval(secs => %s)
+            where id = any(%s) and {place.free} returning id""".encode(),
+        (seconds, list(ids)),
+    )
+    return {row["id"] for row in await claimed.fetchall()}
+
+
+async def renew_each(conn: Connection, name: Name, ids: Collection[UUID], seconds: float) -> None:
+    """Of rows that the caller has locked. One that was lost stays so."""
+    place = _PLACES[name]
+    await conn.execute(
+        f"""update {place.table} set {place.until} = clock_timestamp() + make_interval(secs => %s)
+            where id = any(%s) and {place.until} > clock_timestamp()""".encode(),
+        (seconds, list(ids)),
+    )
+
+
+async def release_each(conn: Connection, name: Name, ids: Collection[UUID]) -> None:
+    """Of rows that the caller has locked."""
+    place = _PLACES[name]
+    await conn.execute(
+        f"update {place.table} set {place.until} = '-infinity' where id = any(%s)".encode(), (list(ids),)
+    )
 
 
 async def release(pool: Pool, lease: Lease) -> None:

@@ -30,7 +30,7 @@ async def _threads(cursor: AsyncCursor[dict[str, Any]]) -> list[UUID]:
 
 
 async def insert(conn: Connection, **row: object) -> str | None:
-    """Make a row, by column; returns its state, None if the mail is there.
+    """Make a row, by column; returns its state, None if the mail is there, or is to stay forgotten.
 
     What a run of its conversation has sent, as far as the ledger knows by now, needs no look.
     """
@@ -165,6 +165,14 @@ async def cover(conn: Connection, run_id: UUID, thread_id: UUID) -> tuple[list[s
     Gmail's ids of all that it answers, oldest first, and of the newest of the highest class among them."""
     rows = await (await _run(conn, "cover", run=run_id, thread=thread_id)).fetchall()
     return [row["gmail_id"] for row in rows], rows[0]["foremost"] if rows else None
+
+
+async def cover_alone(conn: Connection, lease: Lease, run_id: UUID, thread_id: UUID) -> tuple[list[str], str | None]:
+    """The same, where no run was open when it was made. Raises LeaseLost."""
+    rows = await lease.guarded(conn, _SQL["cover_alone"], run_id, thread_id)
+    rows.sort(key=lambda row: (row["received_at"], row["gmail_id"]))
+    answered = [row for row in rows if row["classification"] == "respond"] or rows
+    return [row["gmail_id"] for row in rows], answered[-1]["gmail_id"] if answered else None
 
 
 async def leave(conn: Connection, run_id: UUID) -> None:

@@ -3,11 +3,12 @@
 -- name: insert
 insert into mails (account_id, gmail_id, user_id, thread_id, own, sender, subject, content, readable, received_at,
                    state, reason)
-values (%(account_id)s, %(gmail_id)s, %(user_id)s, %(thread_id)s, %(own)s, %(sender)s, %(subject)s, %(content)s,
+select %(account_id)s, %(gmail_id)s, %(user_id)s, %(thread_id)s, %(own)s, %(sender)s, %(subject)s, %(content)s,
         %(readable)s, %(received_at)s,
         case when %(own)s and exists (select from effects e where e.account_id = %(account_id)s and e.state = 'done'
                                       and e.thread_id = %(thread_id)s and e.external_id = %(gmail_id)s)
-             then 'done' else %(state)s end, %(reason)s)
+             then 'done' else %(state)s end, %(reason)s
+where not exists (select from forgotten where account_id = %(account_id)s and gmail_id = %(gmail_id)s)
 on conflict do nothing returning state
 
 -- name: given
@@ -135,6 +136,11 @@ select gmail_id, first_value(gmail_id) over (
     order by classification = 'respond' desc, received_at desc, gmail_id desc) as foremost
 from (select * from now union select gmail_id, received_at, classification from mails where run_id = %(run)s) as its
 order by received_at, gmail_id
+
+-- name: cover_alone
+update mails set run_id = %s, state = 'triaging' where thread_id = %s and not own and state = 'triaging'
+and classification in ('notify', 'respond') and {held}
+returning gmail_id, received_at, classification
 
 -- name: leave
 update mails set run_id = null, tries = 0 where run_id = %(run)s and state = 'triaging'

@@ -1,9 +1,11 @@
 """Bring the database to this version's schema: our plain SQL files, Procrastinate's, LangGraph's."""
 
 import asyncio
+import importlib.metadata
 import importlib.resources
+import importlib.util
 from collections.abc import AsyncIterator, Collection
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -14,6 +16,11 @@ from email_assistant.db import pool
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 _LOCK = 0x6D61696C  # one number for all processes of this program
+
+_COMPLETE = """
+select array(select migration_id::text from _yoyo_migration) @> %s::text[]
+   and array(select file from procrastinate_versions) @> %s::text[]
+   and exists (select from checkpoint_versions where version = %s) as complete"""
 
 _OLDEST_SERVER = 13  # https://procrastinate.readthedocs.io asks for it, and gen_random_uuid() came with it
 
@@ -56,6 +63,8 @@ async def migrate(
     try:
         async with _connect(url, schema) as conn:
             _check_version(conn)
+            if names is None and await _is_complete(conn, folder):
+                return
             async with _exclusively(conn, patience):
                 await _create_schema(conn, schema)
                 await asyncio.to_thread(_apply_ours, url, folder, schema, names)
@@ -76,6 +85,27 @@ async def migrate(
     except psycopg.OperationalError as error:
         reason = str(error).strip().partition("\n")[0]
         raise pool.UnusableDatabase(f"the database can't be used: {reason}; check {pool.named_in()}") from None
+
+
+async def _is_complete(conn: pool.Connection, folder: Path) -> bool:
+    """Whether nothing is missing: each command asks, and to load what would apply it takes longer than most of them."""
+    given = (sorted(known_migrations(folder)), _procrastinate_files(), _langgraph_version())
+    with suppress(psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
+        row = await (await conn.execute(_COMPLETE, given)).fetchone()
+        return bool(row and row["complete"])
+    return False
+
+
+def _procrastinate_files() -> list[str]:
+    """The names of Procrastinate's upgrades, without importing it."""
+    found = importlib.util.find_spec("procrastinate")
+    assert found is not None
+    [folder] = found.submodule_search_locations or []
+    return sorted(file.name for file in Path(folder, "sql", "migrations").glob("*.sql"))
+
+
+def _langgraph_version() -> str:
+    return importlib.metadata.version("langgraph-checkpoint-postgres")
 
 
 def _check_version(conn: pool.Connection) -> None:
@@ -177,3 +207,7 @@ async def _apply_langgraph(url: str, schema: str) -> None:
     async with _connect(url, schema) as conn:
         await AsyncPostgresSaver(conn).setup()
         await AsyncPostgresStore(conn).setup()
+        await conn.execute("create table if not exists checkpoint_versions (version text primary key)")
+        await conn.execute(
+            "insert into checkpoint_versions values (%s) on conflict do nothing", (_langgraph_version(),)
+        )

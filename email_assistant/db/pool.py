@@ -23,6 +23,8 @@ TABLES_HELD = "another process holds the database's tables, and has for ten seco
 
 Connection = AsyncConnection[DictRow]
 Parameters = Sequence[object] | Mapping[str, object]
+Statement = tuple[str, Parameters]
+"""With what it is given."""
 T = TypeVar("T")
 
 
@@ -128,6 +130,14 @@ async def fetched(pool: Pool, query: str, parameters: Parameters = ()) -> list[d
     async with pool.connection() as conn:
         cursor = await conn.execute(query.encode(), parameters)
         return await cursor.fetchall() if cursor.description else []
+
+
+async def fetched_together(pool: Pool, *statements: Statement) -> list[list[dict[str, Any]]]:
+    """The rows of each of several statements, asked for in one trip and one transaction."""
+    async with pool.connection() as conn:
+        async with conn.pipeline():
+            cursors = [await conn.execute(query.encode(), parameters) for query, parameters in statements]
+        return [await cursor.fetchall() if cursor.description else [] for cursor in cursors]
 
 
 async def fetched_as(kind: type[T], pool: Pool, query: str, parameters: Parameters = ()) -> list[T]:

@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 
 from email_assistant.db.holder import Holder
-from email_assistant.db.pool import Pool
+from email_assistant.db.pool import Pool, fetched_together
 
 _BEAT_SECONDS = 60
 _FAREWELL_SECONDS = 2
@@ -93,9 +93,8 @@ class Presence:
         return None if row["anybody"] else Absence(row["seen_at"], self._start)
 
     async def _beat(self) -> None:
-        async with self._pool.connection() as conn:
-            await conn.execute(_BEAT, (self._holder.key, self._provider))
-            await conn.execute(_FORGET, (self._holder.key,))
+        key = self._holder.key
+        await fetched_together(self._pool, (_BEAT, (key, self._provider)), (_FORGET, (key,)))
 
 
 def clock_time(at: datetime) -> str:

@@ -17,12 +17,11 @@ from psycopg import sql
 from email_assistant.db.dump import WITHOUT_ROWS, BackupError, Block, blocks_of
 from email_assistant.db.migrate import known_migrations, migrate
 from email_assistant.db.pool import SCHEMA, TABLES_HELD, UnusableDatabase, session_settings
+from email_assistant.db.rest import check_at_rest, until_at_rest
 
 _BESIDE = f"{SCHEMA}_restored"
 _LOCK = 0x6D61696D  # one number for all restores, beside the one of `migrate`
 _MIGRATIONS = "_yoyo_migration"
-_PARTING_SECONDS = 10.0  # so long a busy server may take to see that a process which has just ended is gone
-_LOOK_SECONDS = 0.05
 _REASON = "restored from a backup while this was being carried out: look in Gmail whether it was, then try again"
 _ASKED_BECAUSE = "a backup was restored from before what you decided was done"
 _CLOCK_SKEW = "10 minutes"  # Google's clock may be this far from ours
@@ -61,16 +60,16 @@ delete from presences;
 async def restore(url: str, source: Path, *, replace: bool, patience: float | None = None) -> None:
     """Put a backup in place of what the database holds: all of it, or nothing. `replace`: even if accounts are
     connected there; `patience`: seconds to wait for another process that brings tables up to date; None: as long as it
-    takes. Raises BackupError: nothing was changed."""
+    takes. Raises BackupError, AtWork: nothing was changed."""
     applied = _applied(source)
     with _alone(url) as conn, _explained(source):
-        await _until_at_rest(conn)
+        await until_at_rest(conn)
         _check_accounts(conn, replace=replace)
         try:
             await migrate(url, schema=_BESIDE, names=applied, patience=patience)
             await asyncio.to_thread(_fill, url, source)
             await migrate(url, schema=_BESIDE, patience=patience)
-            await _until_at_rest(conn)  # the connections of that may be seen for a moment longer
+            await until_at_rest(conn)  # the connections of that may be seen for a moment longer
             await asyncio.to_thread(_put_in_place, url, replace=replace)
         finally:
             _drop_beside(conn)
@@ -131,30 +130,6 @@ def _explained(source: Path) -> Iterator[None]:
         raise BackupError(TABLES_HELD) from None
     except psycopg.Error as error:
         raise BackupError(f"the database broke off: {str(error).partition(chr(10))[0]}") from None
-
-
-async def _until_at_rest(conn: psycopg.Connection) -> None:
-    clock = asyncio.get_running_loop().time
-    end = clock() + _PARTING_SECONDS
-    while clock() < end:
-        if not _is_at_work(conn):
-            return
-        await asyncio.sleep(_LOOK_SECONDS)
-    _check_at_rest(conn)
-
-
-def _check_at_rest(conn: psycopg.Connection) -> None:
-    if _is_at_work(conn):
-        raise BackupError("the program is at work on this database: stop `up` and all workers first")
-
-
-def _is_at_work(conn: psycopg.Connection) -> bool:
-    cursor = conn.execute(
-        """select exists (select from pg_stat_activity where datname = current_database()
-                          and pid <> pg_backend_pid() and application_name = 'email-assistant')"""
-    )
-    [(is_at_work,)] = cursor.fetchall()
-    return bool(is_at_work)
 
 
 def _check_accounts(conn: psycopg.Connection, *, replace: bool) -> None:
@@ -255,7 +230,7 @@ def _set_sequences(conn: psycopg.Connection, tables: Columns) -> None:
 
 def _put_in_place(url: str, *, replace: bool) -> None:
     with _beside(url) as conn:
-        _check_at_rest(conn)
+        check_at_rest(conn)
         _check_accounts(conn, replace=replace)
         conn.execute(_STAND_STILL.encode())
         conn.execute(sql.SQL("drop schema if exists {} cascade").format(sql.Identifier(SCHEMA)))

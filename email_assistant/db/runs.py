@@ -60,8 +60,12 @@ def acting(run_id: UUID, tries: int) -> RowChange:
     return RowChange(_SQL["acting"], (tries, run_id))
 
 
-def rested(run_id: UUID, state: str, answer: str | None) -> RowChange:
-    return RowChange(_SQL["rested"], (state, answer, run_id))
+def rested(run_id: UUID, state: str, answer: str | None, *, pruned: bool) -> RowChange:
+    """
+    Args:
+        pruned: its checkpoints are deleted along with it.
+    """
+    return RowChange(_SQL["rested"], (state, answer, pruned, run_id))
 
 
 async def failed(conn: Connection, run_id: UUID, why: str, *, after: bool) -> None:
@@ -98,5 +102,5 @@ async def not_closed_with(conn: Connection, account_id: UUID, gmail_id: str) -> 
 
 
 async def pruned(conn: Connection, run_ids: Sequence[UUID]) -> None:
-    """Most of their checkpoints are deleted."""
+    """Their checkpoints are deleted, or all but the last."""
     await _run(conn, "pruned", runs=list(run_ids))

@@ -17,7 +17,8 @@ update runs set reason = %(why)s where id = %(run)s
 update runs set state = 'acting', reason = null, tries = %s where id = %s and {held}
 
 -- name: rested
-update runs set state = %s, answer = %s, reason = null, tries = 0 where id = %s and {held}
+-- What triage was shown of a mail stands there, and is made anew where it is asked about once more.
+update runs set state = %s, answer = %s, pruned = %s, reason = null, tries = 0, input = input - 'text' where id = %s and {held}
 
 -- name: failed
 update runs set state = 'failed',

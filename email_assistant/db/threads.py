@@ -100,3 +100,8 @@ async def drafted(conn: Connection, account_id: UUID, drafts: Mapping[str, str])
 
 async def looked_at_draft(conn: Connection, thread_id: UUID, message_id: str) -> None:
     await conn.execute("update threads set drafted = null where id = %s and drafted = %s", (thread_id, message_id))
+
+
+async def forget(conn: Connection, thread_ids: Sequence[UUID]) -> None:
+    """Delete conversations, and all that hangs on them."""
+    await conn.execute("delete from threads where id = any(%s)", (list(thread_ids),))

@@ -1,7 +1,7 @@
 """The calls that ran, and what they told. A row is made where a call runs, never where it is judged, and before it
 does: whatever dies then, nothing was read that is not noted. It is the one writer of `gate_calls`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
@@ -92,3 +92,8 @@ def entry_in(row: Mapping[str, Any]) -> GateEntry:
     except ValueError:
         labels = None
     return GateEntry(row["tool"], labels, row["external"], row["cleared"], row["server"])
+
+
+async def blot(conn: Connection, run_ids: Sequence[UUID]) -> None:
+    """Forget what the model was told in these runs; that a call was made stays."""
+    await conn.execute("update gate_calls set answer = null where run_id = any(%s)", (list(run_ids),))

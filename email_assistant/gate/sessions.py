@@ -213,3 +213,20 @@ def _answer(row: Mapping[str, Any]) -> Indexed | None:
     labels = entry_in(row).labels if row["status"] == "ok" else None  # an error repeats what the call was told
     is_private = labels is None or labels.read_private_data
     return answer(text, label, labels, readers=() if is_private else None, day=row["at"].date())
+
+
+async def naming(pool: Pool, user_id: UUID, named: str) -> list[int]:
+    """Sessions in which anything matches a pattern of Postgres's."""
+    return [row["id"] for row in await fetched(pool, _SQL["naming"], {"user": user_id, "named": named})]
+
+
+async def blot(conn: Connection, session: int, named: str) -> dict[str, list[int]]:
+    """Take the words out of what matches a pattern; returns the ids of the rows, as the log names them."""
+    given = {"session": session, "named": named}
+    await conn.execute(_SQL["blot_requests"].encode(), given)
+    begun = await conn.execute(_SQL["blot_begun"].encode(), given)
+    ended = await conn.execute(_SQL["blot_ended"].encode(), given)
+    return {
+        "begun": [row["id"] for row in await begun.fetchall()],
+        "ended": [row["id"] for row in await ended.fetchall()],
+    }

@@ -68,3 +68,22 @@ where s.user_id = %s order by b.id
 select s.name, c.tool, c.server, c.labels, c.external, c.cleared
 from gate_calls c join gate_sessions s on s.id = c.session_id where s.user_id = %s
 group by 1, 2, 3, 4, 5, 6
+
+-- name: naming
+select s.id from gate_sessions s where s.user_id = %(user)s and (
+    array_to_string(s.requests, ' ') ~* %(named)s
+    or exists (select from gate_begun b where b.session_id = s.id and b::text ~* %(named)s)
+    or exists (select from gate_ended e where e.session_id = s.id and e::text ~* %(named)s)
+    or exists (select from gate_begun b join inbox_items i on i.id = b.item_id
+               where b.session_id = s.id and (to_jsonb(i) - 'words')::text ~* %(named)s)) order by s.id
+
+-- name: blot_requests
+update gate_sessions set requests = array(select each from unnest(requests) as each where each !~* %(named)s)
+where id = %(session)s
+
+-- name: blot_begun
+update gate_begun b set arguments = null, agent_name = null, reason = 'forgotten'
+where session_id = %(session)s and b::text ~* %(named)s returning id
+
+-- name: blot_ended
+update gate_ended e set result = null, reason = null where session_id = %(session)s and e::text ~* %(named)s returning id

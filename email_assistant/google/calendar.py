@@ -2,16 +2,18 @@
 
 import asyncio
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from datetime import time as time_of_day
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from zoneinfo import ZoneInfo
 
-from email_assistant.google.client import GoogleClient
 from email_assistant.google.errors import NotFound, Refused
+
+if TYPE_CHECKING:
+    from email_assistant.google.client import GoogleClient
 
 PRIMARY: Final = "primary"
 """How Google calls the person's own calendar."""
@@ -89,12 +91,13 @@ class Agenda:
 class Calendar:
     """One person's calendars. Every method raises the errors of `errors.py`."""
 
-    def __init__(self, client: GoogleClient, service: Any, also_own: Collection[str] = ()) -> None:
-        """`also_own` are names or ids of other people's calendars that count as the person's time all the same."""
+    def __init__(self, client: "GoogleClient", methods: Callable[..., Any], also_own: Collection[str] = ()) -> None:
+        """`methods`: `Wire.methods` of Calendar; `also_own` are names or ids of other people's calendars that count as
+        the person's time all the same."""
         self._client = client
-        self._settings = service.settings()
-        self._list = service.calendarList()
-        self._events = service.events()
+        self._settings = methods("settings")
+        self._list = methods("calendarList")
+        self._events = methods("events")
         self._also_own = {name.lower() for name in also_own}
         self._listed: tuple[CalendarEntry, ...] = ()
         self._listed_at = float("-inf")

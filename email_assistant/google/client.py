@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 import httplib2
@@ -25,19 +25,44 @@ T = TypeVar("T")
 Work = Callable[[GoogleCall, str], T]
 """What is done in a thread, with an access token."""
 
-# Calls of one account that run at the same time; quota allows about five messages a second.
-THREADS: Final = 8
+# Calls of one account that run at the same time: what was decided together leaves together, as far as quota allows.
+_AT_ONCE: Final = 24
+# Of all accounts: more than a process looks at and works on at once, so that some that hang leave others theirs. One is
+# started when none is idle.
+_THREADS: Final = 128
 
 
-def build_service(name: str, version: str, root: str | None) -> Any:
-    """A Google service from its discovery document on disk, at another root than Google's own unless None.
+class Wire:
+    """How this process reaches Google, or the server at `root`: the services, connections and threads of all accounts,
+    of which each would cost megabytes."""
 
-    Its requests carry no transport of their own: run them with a `GoogleClient`.
-    """
-    document = json.loads(get_static_doc(name, version))  # type: ignore[no-untyped-call]
-    if root is not None:
-        document["rootUrl"] = root.rstrip("/") + "/"
-    return build_from_document(document, http=object())
+    def __init__(self, root: str | None) -> None:
+        self.root = root
+        self.transport = Transport(connections=_THREADS)
+        self.threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="google")
+        self._built: dict[tuple[str, ...], Any] = {}
+
+    def methods(self, service: str, version: str, *path: str) -> Any:
+        """The methods of a service under `path`, such as "users", "messages".
+
+        Their requests carry no transport of their own: run them with a `GoogleClient`.
+        """
+        of = (service, version, *path)
+        if of not in self._built:
+            of_parent = self.methods(*of[:-1]) if path else None
+            self._built[of] = getattr(of_parent, path[-1])() if path else self._build(service, version)
+        return self._built[of]
+
+    async def aclose(self) -> None:
+        """Wait for the calls under way, then close the connections."""
+        await asyncio.to_thread(self.threads.shutdown)
+        self.transport.close()
+
+    def _build(self, service: str, version: str) -> Any:
+        document = json.loads(get_static_doc(service, version))  # type: ignore[no-untyped-call]
+        if self.root is not None:
+            document["rootUrl"] = self.root.rstrip("/") + "/"
+        return build_from_document(document, http=object())
 
 
 class _Http:
@@ -68,10 +93,10 @@ class GoogleClient:
     """
 
     authorization: Authorization
-    transport: Transport
-    threads: ThreadPoolExecutor
+    wire: Wire
     timeout: float
     quota: Quota | None
+    _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE), init=False)
 
     async def read(self, request: HttpRequest, parse: Callable[[dict[str, Any]], T]) -> T:
         """Execute a request that changes nothing. Raises Transient for every passing fault."""
@@ -95,11 +120,6 @@ class GoogleClient:
         """Execute a write that may happen twice, of which only the success matters. Raises Transient like a read."""
         await self._run(request, lambda call, bearer: self._answer(call, bearer, request, effect=False))
 
-    async def aclose(self) -> None:
-        """Wait for the calls under way, then close the connections."""
-        await asyncio.to_thread(self.threads.shutdown)
-        self.transport.close()
-
     async def _run(self, request: HttpRequest, work: Work[T]) -> T:
         call = GoogleCall(request.methodId or request.method, self.timeout)
         await self._admitted(call)
@@ -108,7 +128,7 @@ class GoogleClient:
 
     async def _answered(self, call: GoogleCall, work: Work[T]) -> T:
         try:
-            async with asyncio.timeout(call.remaining()):
+            async with asyncio.timeout(call.remaining()), self._slots:
                 return await self._authorized(call, work)
         except TimeoutError:
             call.cut()
@@ -137,7 +157,8 @@ class GoogleClient:
             bearer = await self.authorization.bearer(call, refused)
             try:
                 beside = copy_context().run  # what is logged there is about the same mail
-                return await asyncio.get_running_loop().run_in_executor(self.threads, beside, work, call, bearer.token)
+                threads = self.wire.threads
+                return await asyncio.get_running_loop().run_in_executor(threads, beside, work, call, bearer.token)
             except Revoked:
                 if refused and bearer.is_new:
                     raise
@@ -157,7 +178,7 @@ class GoogleClient:
             raise call.failure("unexpected answer") from None
 
     def _answer(self, call: GoogleCall, bearer: str, request: HttpRequest, *, effect: bool) -> Any:
-        http: Any = _Http(call, self.transport, bearer, effect=effect)
+        http: Any = _Http(call, self.wire.transport, bearer, effect=effect)
         try:
             return request.execute(http=http, num_retries=0)
         except UnicodeDecodeError:

@@ -1,14 +1,16 @@
 """Gmail, as far as this product needs it. Every method raises the errors of `errors.py`."""
 
 import base64
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from email_assistant.google.client import GoogleClient
 from email_assistant.google.errors import NotFound
+
+if TYPE_CHECKING:
+    from email_assistant.google.client import GoogleClient
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _PAGE: Final = 500  # Google's maximum
@@ -116,12 +118,17 @@ class Label:
 class Gmail:
     """One person's mailbox."""
 
-    def __init__(self, client: GoogleClient, service: Any) -> None:
+    def __init__(self, client: "GoogleClient", methods: Callable[..., Any]) -> None:
+        """`methods`: `Wire.methods` of Gmail."""
         self._client = client
-        self._users = service.users()
-        self._messages = self._users.messages()
-        self._drafts = self._users.drafts()
-        self._labels = self._users.labels()
+        self._users = methods("users")
+        self._history = methods("users", "history")
+        self._messages = methods("users", "messages")
+        self._attachments = methods("users", "messages", "attachments")
+        self._threads = methods("users", "threads")
+        self._drafts = methods("users", "drafts")
+        self._labels = methods("users", "labels")
+        self._send_as = methods("users", "settings", "sendAs")
 
     async def profile(self) -> Profile:
         return await self._client.read(
@@ -131,9 +138,7 @@ class Gmail:
 
     async def history(self, start: int, page_token: str | None = None) -> HistoryPage:
         """What changed after the history id `start`. Raises NotFound when Gmail no longer knows that far back."""
-        request = self._users.history().list(
-            userId="me", startHistoryId=str(start), pageToken=page_token, maxResults=_PAGE
-        )
+        request = self._history.list(userId="me", startHistoryId=str(start), pageToken=page_token, maxResults=_PAGE)
         return await self._client.read(request, _history_page)
 
     async def list_messages(
@@ -168,7 +173,7 @@ class Gmail:
 
     async def attachment(self, message_id: str, attachment_id: str) -> bytes:
         """A file of a message, by the id that `message` told just now: it does not stay the same. Raises NotFound."""
-        request = self._messages.attachments().get(userId="me", messageId=message_id, id=attachment_id)
+        request = self._attachments.get(userId="me", messageId=message_id, id=attachment_id)
         return await self._client.read(request, lambda answer: base64.urlsafe_b64decode(answer["data"] + "=="))
 
     async def labels_of(self, message_id: str) -> frozenset[str]:
@@ -178,12 +183,12 @@ class Gmail:
 
     async def thread_refs(self, thread_id: str) -> tuple[MessageRef, ...]:
         """What a thread consists of, oldest first. Raises NotFound."""
-        request = self._users.threads().get(userId="me", id=thread_id, format="minimal")
+        request = self._threads.get(userId="me", id=thread_id, format="minimal")
         return await self._client.read(request, lambda answer: tuple(map(_message_ref, answer["messages"])))
 
     async def thread(self, thread_id: str) -> tuple[Message, ...]:
         """All messages of a thread, oldest first. Raises NotFound when the thread is gone."""
-        request = self._users.threads().get(userId="me", id=thread_id, format="full")
+        request = self._threads.get(userId="me", id=thread_id, format="full")
         return await self._client.read(request, lambda answer: tuple(map(_message, answer["messages"])))
 
     async def modify_labels(self, message_id: str, add: Iterable[str] = (), remove: Iterable[str] = ()) -> None:
@@ -249,7 +254,7 @@ class Gmail:
         await self._client.repeat(self._users.stop(userId="me"))
 
     async def send_as(self) -> tuple[SendAs, ...]:
-        request = self._users.settings().sendAs().list(userId="me")
+        request = self._send_as.list(userId="me")
         return await self._client.read(request, lambda answer: tuple(map(_send_as, answer.get("sendAs", ()))))
 
 

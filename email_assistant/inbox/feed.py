@@ -21,13 +21,19 @@ _CHANNEL = "email_assistant"
 _GATHER_SECONDS = 0.1
 """What changes within this time is told at once."""
 _LOOK_SECONDS = 1.0
-"""How late the end of a snooze, and of the database, is noticed."""
+"""How long after an item changed, which may have been put off, the end of the next snooze is asked for."""
+_SILENCE_SECONDS = 15.0
+"""How late it is noticed that the database has gone without a word."""
 _AGAIN_SECONDS = 0.5
 _MOST_TOLD = 200
 
 Change = dict[str, Any]
-_WOKEN = """select user_id, id, kind, status from inbox_items
-            where status = 'pending' and snoozed_until > %s and snoozed_until <= %s"""
+_WOKEN = """
+select now.at, extract(epoch from (select min(snoozed_until) from inbox_items
+                                   where status = 'pending' and snoozed_until > now.at) - now.at) as left,
+       array(select json_build_object('what', 'item', 'user', user_id, 'id', id, 'kind', kind, 'status', status)
+             from inbox_items where status = 'pending' and snoozed_until > %s and snoozed_until <= now.at) as woken
+from (select clock_timestamp() as at) now"""
 
 
 class Listener:
@@ -120,24 +126,32 @@ class Feed:
         conninfo = str(self._pool.conninfo)
         async with await psycopg.AsyncConnection.connect(conninfo, **self._settings()) as conn:
             await conn.execute(f"listen {_CHANNEL}".encode())
-            since = await _now(conn)
+            loop = asyncio.get_running_loop()
+            since, left = await self._wake(conn, None)
+            look_at = loop.time() + left
             self._listening.set()
             for listener in self._all():
                 listener.reload()
             while self.is_open:
-                async for notice in conn.notifies(timeout=_LOOK_SECONDS):
-                    self._tell(json.loads(notice.payload))
-                since = await self._wake(conn, since)
+                async for notice in conn.notifies(timeout=max(0, look_at - loop.time()), stop_after=1):
+                    change = json.loads(notice.payload)
+                    self._tell(change)
+                    if change["what"] == "item":
+                        look_at = min(look_at, loop.time() + _LOOK_SECONDS)
+                if loop.time() >= look_at:
+                    since, left = await self._wake(conn, since)
+                    look_at = loop.time() + left
 
-    async def _wake(self, conn: Connection, since: datetime) -> datetime:
-        """Tell of the items whose snooze ended since: nothing changes in the database when that happens."""
-        now = await _now(conn)
-        for row in await (await conn.execute(_WOKEN.encode(), (since, now))).fetchall():
-            self._tell({**row, "user": str(row["user_id"]), "what": "item", "id": str(row["id"])})
-        return now
+    async def _wake(self, conn: Connection, since: datetime | None) -> tuple[datetime, float]:
+        """Tell of the items whose snooze ended since, as nothing changes in the database when that happens. Returns the
+        time, and how many seconds later to look again."""
+        row = await (await conn.execute(_WOKEN.encode(), (since,))).fetchone()
+        assert row is not None
+        for change in row["woken"]:
+            self._tell(change)
+        return row["at"], min(_SILENCE_SECONDS, float(row["left"] or _SILENCE_SECONDS))
 
     def _tell(self, change: Change) -> None:
-        change.pop("user_id", None)
         for listener in self._listeners.get(UUID(change["user"]), ()):
             listener.tell(change)
 
@@ -147,9 +161,3 @@ class Feed:
 
     def _settings(self) -> dict[str, Any]:
         return cast("dict[str, Any]", self._pool.kwargs or {})
-
-
-async def _now(conn: Connection) -> datetime:
-    row = await (await conn.execute("select clock_timestamp() as now")).fetchone()
-    assert row is not None
-    return cast("datetime", row["now"])

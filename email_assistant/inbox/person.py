@@ -2,7 +2,7 @@
 
 import logging
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,7 +14,7 @@ import psycopg
 from email_assistant.accounts.account import Account, Mode
 from email_assistant.accounts.accounts import SERVED, Accounts
 from email_assistant.db import threads
-from email_assistant.db.pool import Connection, Pool, fetched
+from email_assistant.db.pool import Connection, Pool, Statement, fetched
 from email_assistant.gate import ledger, sessions
 from email_assistant.inbox import rows
 from email_assistant.inbox.answers import Answers, Complete, became, check_shown, shadowed, turns_down
@@ -243,7 +243,7 @@ class Inbox(Items):
         """Decide a pending item; returns until when that can be undone. Raises _TakenMeanwhile: it is pending no
         more."""
         await self._check_mode(conn, item, decision)
-        await conn.execute("select from threads where id = %s for no key update", (item.thread_id,))
+        await threads.at_once(conn, item.thread_id)  # which locks it, before its items
         edited = addresses_in(decision["args"]) if decision["type"] == "edit" else []
         others = [address for address in edited if address not in addresses_in(item.args)]
         typed = await unproposed(conn, item.account_id, others)
@@ -251,7 +251,6 @@ class Inbox(Items):
         undo_until = await rows.decide(conn, item, decision, by, window, teaches=lasting, typed=typed)
         if undo_until is None:
             raise _TakenMeanwhile(item.id)
-        await threads.at_once(conn, item.thread_id)
         with about(item.mail_id or str(item.thread_id)):
             log.info("the person answers a %s by %s: %s", item.kind, by, decision["type"])
         return undo_until
@@ -344,9 +343,18 @@ class Inbox(Items):
             with suppress(NoItem, Conflict):  # answered, or gone, just now
                 await self.decide(item.user_id, item.id, {"type": "ignore", "args": None}, by=EXPIRY, teaches=False)
 
+    @staticmethod
+    def overdue() -> Statement:
+        """What gives the items that a server held that died."""
+        return _OVERDUE, ()
+
     async def let_go_overdue(self) -> None:
         """Close what a server held that died."""
-        for row in await fetched(self._pool, _OVERDUE):
+        await self.let_go(await fetched(self._pool, _OVERDUE))
+
+    async def let_go(self, overdue: Iterable[Mapping[str, Any]]) -> None:
+        """`overdue`: rows of the statement of that name."""
+        for row in overdue:
             async with self._pool.connection() as conn, conn.transaction():
                 await conn.execute(_LOCK_SESSION, (row["item_id"],))
                 if await rows.let_go(conn, row["item_id"]):

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from psycopg.types.json import Json
 
+from email_assistant.db.lease import HELD, RowChange
 from email_assistant.db.pool import Connection, Pool, fetched
 from email_assistant.db.statements import statements
 from email_assistant.gate.doubts import Doubt
@@ -52,12 +53,31 @@ class Questions:
         self._pool = pool
 
     async def project(self, conn: Connection, run_id: UUID, mail_text: str, asked: Iterable[Asked]) -> None:
-        """Make a row of each question; a repeat changes nothing.
+        """Make a row of each question, in the caller's transaction; a repeat changes nothing."""
+        for change in await self.projected(conn, run_id, mail_text, asked, held="true"):
+            await conn.execute(change.statement.encode(), change.parameters)
+
+    async def projected(
+        self,
+        conn: Connection,
+        run_id: UUID,
+        mail_text: str,
+        asked: Iterable[Asked],
+        *,
+        is_first: bool = False,
+        held: str = HELD,
+    ) -> list[RowChange]:
+        """What makes a row of each question; a repeat changes nothing.
 
         What the person had decided in runs that this one took the place of was not done: what it asks first says so,
         and what they had written stands in its field again.
+
+        Args:
+            is_first: the run took the place of no other.
+            held: what a row is made under.
         """
-        overtaken = await self._overtaken(conn, run_id)
+        overtaken = [] if is_first else await self._overtaken(conn, run_id)
+        made: list[RowChange] = []
         told = "; ".join(map(not_done, overtaken)) or None
         for question in asked:
             value, judged = question.value, question.judged
@@ -77,7 +97,8 @@ class Questions:
                 "asked_because": told,
                 "taken_back": Json(typed) if typed else None,
             }
-            await rows.insert(conn, run_id, mail_text, row)
+            made.append(rows.insert(run_id, mail_text, row, held=held))
+        return made
 
     async def _overtaken(self, conn: Connection, run_id: UUID) -> list[Overtaken]:
         """What the person had decided to do in the runs that a run took the place of, before it asks anything: of each
@@ -106,7 +127,8 @@ class Questions:
         asked = 1 + await rows.times_asked(conn, run_id, call["call_id"])
         nobody = {"new_recipients": [], "marks": Json([])}
         row = {**call, **nobody, "allowed": ["accept", "ignore"], "teaches": False, "asked": asked}
-        await rows.insert(conn, run_id, mail_text, row)
+        change = rows.insert(run_id, mail_text, row, held="true")
+        await conn.execute(change.statement.encode(), change.parameters)
 
     async def to_be_done(self, run_id: UUID) -> set[str]:
         """Ids of the calls that a run's decided items say to carry out."""

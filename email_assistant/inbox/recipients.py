@@ -255,3 +255,10 @@ def _is_accepted(name: str, passed: Sequence[tuple[bool, str]]) -> bool:
 
 def _people_in(mail: Mail) -> list[Address]:
     return [*([mail.sender] if mail.sender else []), *mail.reply_to, *mail.to, *mail.cc]
+
+
+async def forget(conn: Connection, account_id: UUID, named: str, threads: Sequence[UUID]) -> None:
+    """What Gmail said of the people of some conversations, and of those whose address matches a pattern; it is asked
+    again."""
+    given = {"account": account_id, "named": named, "threads": list(threads)}
+    await conn.execute(_SQL["forget"].encode(), given)

@@ -44,3 +44,10 @@ from (select own, content, received_at from mails where account_id = %(account)s
       union all select own, content, received_at from mails where account_id = %(account)s
           and not own and sender = %(address)s) as passed
 order by received_at
+
+-- name: forget
+delete from asked_recipients r where account_id = %(account)s and (
+    address ~* %(named)s
+    or exists (select from mails m where m.thread_id = any(%(threads)s)
+               and address = any(m.sender || recipients_of(m.content)))
+    or exists (select from inbox_items i where i.thread_id = any(%(threads)s) and address = any(addresses_in(i.args))))

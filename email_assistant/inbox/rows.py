@@ -12,6 +12,7 @@ from uuid import UUID
 from psycopg import AsyncCursor
 from psycopg.types.json import Json
 
+from email_assistant.db.lease import HELD, RowChange
 from email_assistant.db.pool import Connection
 from email_assistant.db.statements import statements
 from email_assistant.inbox.items import Item
@@ -25,12 +26,12 @@ async def _run(conn: Connection, statement: str, *parameters: object) -> AsyncCu
     return await conn.execute(statement.encode(), parameters)
 
 
-async def insert(conn: Connection, run_id: UUID, mail_text: str, question: Mapping[str, Any]) -> None:
+def insert(run_id: UUID, mail_text: str, question: Mapping[str, Any], *, held: str = HELD) -> RowChange:
     """Make a row of a question of a run, by column. A repeat changes nothing; of what no interrupt asks, while it
     waits."""
     row = {**question, "args": Json(question["args"])}
-    statement = _SQL["insert"].format(columns=", ".join(row), values=", ".join(["%s"] * len(row)))
-    await _run(conn, statement, mail_text, *words(mail_text, question["args"]), *row.values(), run_id)
+    statement = _SQL["insert"].format(columns=", ".join(row), values=", ".join(["%s"] * len(row)), held=held)
+    return RowChange(statement, (mail_text, *words(mail_text, question["args"]), *row.values(), run_id))
 
 
 async def insert_refused(conn: Connection, effect: Effect, mail_text: str) -> None:
@@ -112,10 +113,8 @@ async def snooze(conn: Connection, user_id: UUID, item_id: UUID, until: datetime
 
 async def apply(conn: Connection, run_id: UUID) -> list[UUID]:
     """Apply all of a run's decided items, or none while one is still open; returns which."""
-    row = await (await _run(conn, _SQL["lock_open"], run_id)).fetchone()
-    if row is None or not row["ready"]:
-        return []
-    return [applied["id"] for applied in await (await _run(conn, _SQL["apply"], run_id)).fetchall()]
+    applied = await conn.execute(_SQL["apply"].encode(), {"run": run_id})
+    return [row["id"] for row in await applied.fetchall()]
 
 
 async def supersede(conn: Connection, run_ids: Sequence[UUID], by: UUID | None) -> None:
@@ -141,3 +140,8 @@ async def learn_later(conn: Connection, item_id: UUID, most_tries: int) -> bool:
     """Back off after a failed try; returns whether it was given up, after so many."""
     row = await (await _run(conn, _SQL["learn_later"], most_tries, item_id)).fetchone()
     return bool(row and row["given_up"])
+
+
+async def blot_calls(conn: Connection, user_id: UUID, named: str) -> list[UUID]:
+    """Take the words out of what other agents had asked, where any match a pattern; returns of which."""
+    return [row["id"] for row in await (await _run(conn, _SQL["blot_calls"], user_id, named)).fetchall()]

@@ -3,7 +3,7 @@
 -- name: insert
 insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, mail_text, words, {columns})
 select user_id, account_id, thread_id, id, mail_id, %s, {words}, {values}
-from runs where id = %s
+from runs where id = %s and {held}
 on conflict do nothing
 
 -- name: insert_refused
@@ -84,15 +84,13 @@ where account_id = %s and status = 'pending' and json_typeof(reopened) = 'object
 -- name: snooze
 update inbox_items set snoozed_until = %s where id = %s and user_id = %s and status = 'pending'
 
--- name: lock_open
-select bool_and(status = 'decided' and undo_until <= clock_timestamp()) as ready
-from (select status, undo_until from inbox_items where run_id = %s and status in ('pending', 'decided')
-      order by id for no key update) as open
-
 -- name: apply
+-- Whoever answers, or takes an answer back, has locked the conversation or its account, as the caller has.
 update inbox_items set status = 'applied', applied_at = clock_timestamp(),
        learned_at = case when decision->>'type' = 'accept' then clock_timestamp() end
-where run_id = %s and status = 'decided'
+where run_id = %(run)s and status = 'decided'
+and (select bool_and(status = 'decided' and undo_until <= clock_timestamp())
+     from inbox_items where run_id = %(run)s and status in ('pending', 'decided'))
 returning id
 
 -- name: supersede
@@ -118,3 +116,11 @@ update inbox_items set learn_after = clock_timestamp() + back_off(learn_tries, '
        learned_at = case when learn_tries >= %s then clock_timestamp() end
 where id = %s
 returning learned_at is not null as given_up
+
+-- name: blot_calls
+-- Other agents' calls alone; of what waits nothing is blotted out.
+update inbox_items i
+set args = '{}', mail_text = '', marks = null, typed = '{}', new_recipients = '{}', conflicts = '{}', because = null,
+    asked_because = null, taken_back = null, doubts = null, words = '',
+    decision = case when decision is not null then json_build_object('type', decision->>'type', 'args', null) end
+where user_id = %s and run_id is null and status not in ('pending', 'decided') and (to_jsonb(i) - 'words')::text ~* %s returning id

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from email_assistant.db.pool import Pool, fetched
+from email_assistant.db.pool import Pool, Statement
 from email_assistant.db.statements import statements
+from email_assistant.gate.ledger import OWN_LETTERS
 from email_assistant.inbox import rows
 from email_assistant.inbox.items import Item, NoItem, read
 from email_assistant.inbox.standing import ACTS
 
-_SQL = statements("inbox", "teaching.sql")
+_SQL = statements("inbox", "teaching.sql", own_letters=OWN_LETTERS.tool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,8 @@ class Taught:
     """Something else that was proposed on the same mail was accepted."""
     mails: Sequence[str]
     """What the mails of its conversation say, each with its sender's name, its subject and what it quotes."""
+    told: Sequence[str]
+    """What tools told the assistant in it, such as what stands in the calendar."""
     items: Sequence[Item]
     """What the assistant has asked in its conversation, itself too."""
 
@@ -33,9 +36,10 @@ class Teaching:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def unlearned(self, provider: str) -> list[UUID]:
-        """Accounts with applied items that something may still be learned from, now."""
-        return [row["account_id"] for row in await fetched(self._pool, _SQL["unlearned"], (provider,))]
+    @staticmethod
+    def unlearned(provider: str) -> Statement:
+        """What gives accounts with applied items that something may still be learned from, now."""
+        return _SQL["unlearned"], (provider,)
 
     async def next_lesson(self, account_id: UUID) -> Item | None:
         """The next applied item to learn from; None if there is none now."""

@@ -14,6 +14,8 @@ select coalesce((m.content->>'bulk')::boolean, false) as bulk,
        array(select concat_ws(E'\n', c.content->'sender'->>'name', c.subject, c.content->>'text')
              from mails c where c.thread_id = i.thread_id
              -- What came of the answer holds the person's own words.
-             and not (c.own and c.received_at >= i.created_at)) as mails
+             and not (c.own and c.received_at >= i.created_at)) as mails,
+       array(select g.answer from gate_calls g where g.thread_id = i.thread_id and g.answer is not null
+             and g.tool <> '{own_letters}' and (g.run_id, g.call_id) <> (i.run_id, i.call_id)) as told
 from inbox_items i left join mails m on m.account_id = i.account_id and m.gmail_id = i.mail_id
 where i.id = %s

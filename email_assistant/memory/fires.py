@@ -6,7 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from email_assistant.db.lease import HELD, RowChange
-from email_assistant.db.pool import Pool, fetched
+from email_assistant.db.pool import Connection, Pool, fetched
 from email_assistant.db.statements import statements
 from email_assistant.memory.rules import Profile, Rule
 
@@ -32,3 +32,11 @@ async def counted(pool: Pool, account_id: UUID) -> Mapping[tuple[Profile, str], 
     """By profile and key, the rules that were ever used."""
     rows = await fetched(pool, _SQL["counted"], (account_id,))
     return {(row["profile"], row["rule"]): Fired(row["times"], row["last_at"]) for row in rows}
+
+
+async def forget_mails(conn: Connection, account_id: UUID, mail_ids: Sequence[str]) -> None:
+    await conn.execute(_SQL["forget_mails"].encode(), (account_id, list(mail_ids)))
+
+
+async def forget_rule(conn: Connection, account_id: UUID, profile: Profile, key: str) -> None:
+    await conn.execute(_SQL["forget_rule"].encode(), (account_id, profile, key))

@@ -9,3 +9,9 @@ where a.id = %s and {held} on conflict do nothing
 -- name: counted
 select profile, rule, count(*) as times, max(at) as last_at from rule_fires
 where account_id = %s group by profile, rule
+
+-- name: forget_mails
+delete from rule_fires where account_id = %s and mail_id = any(%s)
+
+-- name: forget_rule
+delete from rule_fires where account_id = %s and profile = %s and rule = %s

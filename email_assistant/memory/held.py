@@ -84,5 +84,9 @@ class HeldLessons:
         """The person has said something else of the mail since: what waits of it is dropped."""
         await conn.execute(_SQL["outdated"].encode(), (account_id, mail_id, source))
 
+    async def forget(self, conn: Connection, account_id: UUID, named: str) -> None:
+        """What matches the pattern is neither learned nor asked about."""
+        await conn.execute(_SQL["forget"].encode(), (account_id, named))
+
     async def _read(self, name: str, parameters: Mapping[str, object]) -> list[HeldLesson]:
         return await fetched_as(HeldLesson, self._pool, _SQL[name], parameters)

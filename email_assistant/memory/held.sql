@@ -32,3 +32,6 @@ update held_lessons set kept = %s where id = %s and kept is null returning id
 -- name: outdated
 update held_lessons set kept = false
 where account_id = %s and origin->>'mail' = %s and source <> %s and kept is null
+
+-- name: forget
+delete from held_lessons h where account_id = %s and h::text ~* %s

@@ -7,7 +7,7 @@ nothing in its prompt that could tell it what to write but the person.
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -63,11 +63,10 @@ class Lesson:
     words: str | None  # the person's own words
 
     @classmethod
-    def of(cls, item: Item, taught: Taught, told: Sequence[str]) -> "Lesson | None":
-        """The lesson of an applied inbox item; None if the answer teaches nothing. `told`: what the tools told the
-        assistant, such as what stands in the calendar."""
+    def of(cls, item: Item, taught: Taught) -> "Lesson | None":
+        """The lesson of an applied inbox item; None if the answer teaches nothing."""
         answer, kind = item.decision or {"type": None}, item.kind
-        others = [*taught.mails, *told, *(text for each in taught.items for text in _shown(each))]
+        others = [*taught.mails, *taught.told, *(text for each in taught.items for text in _shown(each))]
         profile: Profile = "cal_preferences" if kind == "meeting" else "response_preferences"
         did, changes, words = "", list[str](), None
         said = Refined.of(answer["args"]) if answer["type"] == "response" else None

@@ -92,5 +92,8 @@ class Lessons:
     ) -> None:
         await conn.execute(_SQL["take_back"].encode(), (account_id, profile, rule, versions))
 
+    async def forget(self, conn: Connection, account_id: UUID, profile: "Profile", rule: str) -> None:
+        await conn.execute(_SQL["forget"].encode(), (account_id, profile, rule))
+
     async def _read(self, name: str, parameters: Mapping[str, object]) -> list[Learned]:
         return await fetched_as(Learned, self._pool, _SQL[name], parameters)

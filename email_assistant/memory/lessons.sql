@@ -38,3 +38,6 @@ where account_id = %s and profile = %s and rule = %s
 -- name: take_back
 update lessons set taken_back_at = clock_timestamp()
 where account_id = %s and profile = %s and rule = %s and version = any(%s) and taken_back_at is null
+
+-- name: forget
+delete from lessons where account_id = %s and profile = %s and rule = %s

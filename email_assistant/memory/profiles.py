@@ -13,9 +13,9 @@ from uuid import UUID, uuid4
 
 from langgraph.store.base import BaseStore
 
-from email_assistant.db.pool import Connection, Pool
+from email_assistant.db.pool import Connection, Pool, fetched
 from email_assistant.inbox.items import Conflict, NoItem
-from email_assistant.memory import markdown
+from email_assistant.memory import fires, markdown
 from email_assistant.memory.decisions import decisions
 from email_assistant.memory.fires import COUNTED, Fired, counted
 from email_assistant.memory.held import HeldLesson, HeldLessons
@@ -344,12 +344,34 @@ class Memory:
             if version["origin"].get("item") in ids or version["origin"].get("mail") == mail_id
         ]
 
+    async def naming(self, account_id: UUID, named: str) -> list[tuple[Profile, Rule]]:
+        """The rules, removed ones too, of which a version, its origin or its key matches a pattern of Postgres's."""
+        query = "select prefix, key from store s where prefix like %s and (key || ' ' || value::text) ~* %s"
+        rows = await fetched(self._pool, query, (f"email_assistant.{account_id}.%", named))
+        keys = {(row["prefix"].rpartition(".")[2], row["key"]) for row in rows}
+        return [
+            (profile, rule)
+            for profile in PROFILES
+            for rule in (await self.history(account_id, profile) if keys else [])
+            if (profile, rule.key) in keys
+        ]
+
+    async def forget(self, conn: Connection, account_id: UUID, named: str) -> None:
+        """Delete what `naming` finds, with all its versions and what is told of it, in a transaction that has taken
+        `lock`."""
+        for profile, rule in await self.naming(account_id, named):
+            place = (account_id, profile, rule.key)
+            prefix = ".".join(_namespace(account_id, profile))
+            await conn.execute("delete from store where prefix = %s and key = %s", (prefix, rule.key))
+            await self.lessons.forget(conn, *place)
+            await fires.forget_rule(conn, *place)
+        await self.held.forget(conn, account_id, named)
+
     @asynccontextmanager
     async def _locked(self, account_id: UUID, *profiles: Profile) -> AsyncIterator[Connection]:
         """One change to a profile at a time, in whatever process; in a transaction."""
         async with self._one_change, self._pool.connection() as conn, conn.transaction():
-            for each in sorted(profiles):
-                await conn.execute("select pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{account_id}/{each}",))
+            await lock(conn, account_id, *profiles)
             yield conn
 
     async def _in_force(self, account_id: UUID, profile: Profile, key: str, version: int | None) -> Rule:
@@ -386,6 +408,12 @@ class Memory:
     async def _put(self, account_id: UUID, profile: Profile, rule: Rule) -> None:
         value = {**rule.versions[-1], "history": rule.history}
         await self._store.aput(_namespace(account_id, profile), rule.key, value, index=False)
+
+
+async def lock(conn: Connection, account_id: UUID, *profiles: Profile) -> None:
+    """Have no other change to these profiles until the caller's transaction ends."""
+    for each in sorted(profiles):
+        await conn.execute("select pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{account_id}/{each}",))
 
 
 def _namespace(account_id: UUID, *profile: Profile) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from email_assistant.accounts.vault import Vault
-from email_assistant.db.pool import Pool, fetched, fetched_as
+from email_assistant.db.pool import Pool, Statement, fetched, fetched_as
 from email_assistant.db.statements import statements
 from email_assistant.errors import AssistantError
 
@@ -101,6 +101,10 @@ class Channels:
         """The private key that this person's browsers know us by; `new`, if there is none yet. Raises VaultError."""
         [row] = await self._rows("vapid_key", self._vault.encrypt({"pem": new}), user_id)
         return str(self._vault.decrypt(row["vapid_key"])["pem"])
+
+    def some_due(self) -> Statement:
+        """What gives, as `found`, whether there is anything for `claim`."""
+        return _SQL["some_to_be_told"], (self._settle,)
 
     async def claim(self) -> list[Notice]:
         """What is to be told now, for this process to tell."""

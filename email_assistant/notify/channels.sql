@@ -1,4 +1,4 @@
--- All SQL on `channels`; `channels.py` says what each statement is for. The first four are parts of others: `untold` is
+-- All SQL on `channels`; `channels.py` says what each statement is for. The first four, and `to_be_told`, are parts of others: `untold` is
 -- of an item i and a channel c, and written so that the indexes of the times serve it; `since` is when an item began to
 -- wait: when it came, is shown again, or is asked about again; `logged_in` is whether the browser that asked for a
 -- channel c is still logged in, if it had to be.
@@ -46,13 +46,17 @@ select address from channels where id = %s
 -- name: vapid_key
 update users set vapid_key = coalesce(vapid_key, %s) where id = %s returning vapid_key
 
+-- name: to_be_told
+select c.id from channels c
+where c.state = 'active' and c.not_before <= clock_timestamp() and {logged_in}
+and exists (select from inbox_items i where i.user_id = c.user_id and i.status = 'pending' and {untold})
+
+-- name: some_to_be_told
+select exists ({to_be_told}) as found
+
 -- name: claim
 update channels set not_before = clock_timestamp() + make_interval(secs => %s)
-where id in (select c.id from channels c
-             where c.state = 'active' and c.not_before <= clock_timestamp() and {logged_in}
-             and exists (select from inbox_items i where i.user_id = c.user_id
-                         and i.status = 'pending' and {untold})
-             for update skip locked)
+where id in ({to_be_told} for update skip locked)
 returning {columns}
 
 -- name: told

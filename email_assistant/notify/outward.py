@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from http import HTTPStatus
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-
-import httpx
+from typing import TYPE_CHECKING
 
 from email_assistant.errors import AssistantError
+
+if TYPE_CHECKING:
+    import httpx  # which takes long; most commands ask nobody
 
 _SECONDS = 10.0  # how long one request may take, from the look-up of the name to the answer's status
 _MOST_WAIT = 3600
@@ -52,8 +54,10 @@ class Outward:
     def __init__(self, *, private: bool) -> None:
         self._private = private
 
-    def check(self, url: str) -> httpx.URL:
+    def check(self, url: str) -> "httpx.URL":
         """The address, taken apart; what its name stands for is looked at when it is asked. Raises TargetRefused."""
+        import httpx
+
         try:
             target = httpx.URL(url)
         except httpx.InvalidURL:
@@ -89,7 +93,9 @@ class Outward:
             await self._client.aclose()
 
     @cached_property
-    def _client(self) -> httpx.AsyncClient:
+    def _client(self) -> "httpx.AsyncClient":
+        import httpx
+
         # A connection is never kept: it was opened, and its certificate checked, for one name behind an address.
         limits = httpx.Limits(max_keepalive_connections=0)
         cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
@@ -99,9 +105,11 @@ class Outward:
 
     @asynccontextmanager
     async def _asked(
-        self, method: str, target: httpx.URL, headers: Mapping[str, str], body: bytes
-    ) -> AsyncIterator[httpx.Response]:
+        self, method: str, target: "httpx.URL", headers: Mapping[str, str], body: bytes
+    ) -> AsyncIterator["httpx.Response"]:
         """The answer, of which nothing but its head has been read."""
+        import httpx
+
         addresses = await self._addresses(target)
         for address in addresses:
             # The name is not looked up again: what was checked is what is connected to.
@@ -125,7 +133,7 @@ class Outward:
             return
         raise Unreachable("its name stands for no address")
 
-    async def _addresses(self, target: httpx.URL) -> list[str]:
+    async def _addresses(self, target: "httpx.URL") -> list[str]:
         try:
             found = await asyncio.get_running_loop().getaddrinfo(
                 target.raw_host.decode("ascii"), target.port or 0, type=socket.SOCK_STREAM
@@ -142,6 +150,8 @@ class Outward:
 
 @asynccontextmanager
 async def _answered_in_time() -> AsyncIterator[None]:
+    import httpx
+
     try:
         async with asyncio.timeout(_SECONDS):
             yield
@@ -151,7 +161,7 @@ async def _answered_in_time() -> AsyncIterator[None]:
         raise Unreachable(f"the server can't be reached ({type(error).__name__})") from None
 
 
-async def _read(answer: httpx.Response, most: int) -> Download:
+async def _read(answer: "httpx.Response", most: int) -> Download:
     if answer.status_code != HTTPStatus.OK:
         raise Unreachable(f"the server answers {answer.status_code}")
     if answer.headers.get("content-encoding", "identity").lower() != "identity":

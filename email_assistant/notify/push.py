@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
-import httpx
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
@@ -52,6 +51,7 @@ def check_keys(p256dh: str, auth: str) -> None:
 def sealed(key: str, contact: str, subscription: Mapping[str, str], message: bytes) -> tuple[dict[str, str], bytes]:
     """Headers and body of the request to the subscription's push service. `contact`: a mailto: or https: address for
     the push service's operators; `subscription`: `url`, `p256dh` and `auth`."""
+    import httpx
     from pywebpush import WebPusher  # heavy: it brings two HTTP clients
 
     url = httpx.URL(subscription["url"])

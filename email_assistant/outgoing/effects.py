@@ -43,6 +43,11 @@ _EFFECT = f"""{_ENTRY}, run_id, call_id, thread_id, args, place, left_as, (
                          (select last_started_at + make_interval(secs => %s) as at) as over
                   where t.id = effects.thread_id and effects.epoch <= t.cut_short and over.at > clock_timestamp()
               ) as busy_until"""
+_PLAN = f"""
+insert into effects (key, run_id, call_id, user_id, account_id, thread_id, tool, args, args_hash, recipient, place)
+select id || '/' || %s, id, %s, user_id, account_id, thread_id, %s, %s, %s, %s, %s from runs where id = %s
+on conflict (account_id, key) do update set place = excluded.place
+where effects.state = 'planned' and effects.args_hash = excluded.args_hash returning {_EFFECT}""".encode()
 _START = """
 update effects set state = 'started', epoch = %s, gmail_thread = coalesce(%s, gmail_thread), mark = coalesce(%s, mark),
        started_at = coalesce(started_at, clock_timestamp()), last_started_at = clock_timestamp()
@@ -94,16 +99,12 @@ class Ledger:
             InDoubt: it was begun in another place, which nobody asks any more.
         """
         digest = _digest([tool, args])
-        async with self._pool.connection() as conn:
-            await conn.execute(
-                """insert into effects (key, run_id, call_id, user_id, account_id, thread_id, tool, args, args_hash,
-                                        recipient, place)
-                   select id || '/' || %s, id, %s, user_id, account_id, thread_id, %s, %s, %s, %s, %s from runs
-                   where id = %s on conflict (account_id, key) do update set place = excluded.place
-                   where effects.state = 'planned' and effects.args_hash = excluded.args_hash""",
-                (call_id, call_id, tool, Json(dict(args)), digest, recipient, place, run_id),
+        async with self._pool.connection() as conn, conn.cursor(row_factory=class_row(Effect)) as cursor:
+            await cursor.execute(
+                _PLAN, (call_id, call_id, tool, Json(dict(args)), digest, recipient, place, run_id, self._deadline)
             )
-        found = await self._effects("run_id = %s and call_id = %s and args_hash = %s", run_id, call_id, digest)
+            found = await cursor.fetchall()
+        found = found or await self._effects("run_id = %s and call_id = %s and args_hash = %s", run_id, call_id, digest)
         if not found:
             raise EffectMismatch(f"{run_id}/{call_id} already stands for another action")
         self.expect_over(found[0])

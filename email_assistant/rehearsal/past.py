@@ -18,7 +18,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from email_assistant.accounts.account import Account, stopped
 from email_assistant.accounts.clients import Clients
-from email_assistant.db.pool import Pool, fetched
+from email_assistant.db.order import lock_account
+from email_assistant.db.pool import Connection, Pool, fetched
 from email_assistant.db.values import storable
 from email_assistant.errors import AssistantError
 from email_assistant.google.errors import NotFound, RateLimited, Refused, Transient
@@ -69,8 +70,9 @@ class PastMails:
         with calls_are(Urgency.BACKFILL):
             aliases = () if account.aliases is not None else await _patiently(gmail.send_as)
             listed = await _listed(gmail, since)
-        query = "select gmail_id from past_mails where account_id = %s"
-        known = {row["gmail_id"] for row in await fetched(self._pool, query, (account.id,))}
+        query = """select gmail_id from past_mails where account_id = %s
+                   union all select gmail_id from forgotten where account_id = %s"""
+        known = {row["gmail_id"] for row in await fetched(self._pool, query, (account.id, account.id))}
         missing = [each for each in listed if each not in known]
         units, seconds = _cost(self._clients.limits, len(missing))
         own = account.own_addresses | {each.address.lower() for each in aliases if each.verified}
@@ -132,9 +134,13 @@ class PastMails:
 
     async def _keep(self, account: Account, rows: Sequence[tuple[object, ...]]) -> None:
         async with self._pool.connection() as conn, conn.transaction(), conn.cursor() as cursor:
+            await lock_account(conn, account.id, "key share")  # so that what is forgotten meanwhile is known
             await cursor.executemany(
                 """insert into past_mails (account_id, user_id, gmail_id, thread_id, labels, received_at, content)
-                   select id, user_id, %s, %s, %s, %s, %s from accounts where id = %s for key share
+                   select a.id, a.user_id, new.* from accounts a,
+                       (values (%s, %s, %s::text[], %s::timestamptz, %s::jsonb)) as new (gmail_id)
+                   where a.id = %s
+                   and not exists (select from forgotten f where f.account_id = a.id and f.gmail_id = new.gmail_id)
                    on conflict do nothing""",
                 [(*row, account.id) for row in rows],
             )
@@ -213,3 +219,10 @@ def _history(rows: Sequence[Mapping[str, Any]], own: frozenset[str]) -> list[Rec
         identity = mail.message_id or nameless(row["gmail_id"])
         found.append(Recorded(identity, mail, row["received_at"], is_own(mail, labels, own), labels, row["thread_id"]))
     return in_order(found)
+
+
+async def forget_mails(conn: Connection, account_id: UUID, gmail_ids: Sequence[str]) -> None:
+    """Keep these no more, in the caller's transaction."""
+    await conn.execute(
+        "delete from past_mails where account_id = %s and gmail_id = any(%s)", (account_id, list(gmail_ids))
+    )

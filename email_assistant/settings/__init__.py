@@ -40,6 +40,7 @@ AccountRole = Literal["triage", "response", "memory", "chat"]  # for which an ac
 Role = Literal[AccountRole, "pack"]  # an agent that has nothing to do with mail
 
 GOOGLE: Final = "google"  # the provider of accounts at Google itself, which has a root for each of its services
+ADDED: Final = "plugin:"  # before the name of a provider that another distribution adds
 LOCAL_SERVER: Final = "loopback:"  # before the name of a server on this machine
 
 GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai/"
@@ -109,6 +110,8 @@ class Settings(_Home):
     model_timeout_seconds: Seconds = Field(90, gt=0)
     """Time-out of one model call."""
 
+    mail_provider: str | None = Field(None, pattern=r"[a-z][a-z0-9_-]*")
+    """Another provider of mail than Google: the name under which an installed distribution adds it."""
     google_root: Root | None = None
     """Another server with Google's interface (Gmail at <root>/gmail/v1 and so on); unset: Google. Accounts are known by
     it, and their tokens sent to no other."""
@@ -160,7 +163,8 @@ class Settings(_Home):
     agent_inbox_origin: Origin | None = None
     """Where the public Agent Inbox app is served, such as https://dev.agentinbox.ai; unset: no other site may call."""
     secret_key: SecretStr | None = None
-    """Fernet key that encrypts the Google tokens in the database; unset: made at first use and kept under `home`."""
+    """Fernet key that encrypts the Google tokens in the database, or several set apart by commas, of which the first
+    encrypts and each decrypts; unset: made at first use and kept under `home`."""
 
     inbox_url: WebAddress = "http://127.0.0.1:8765/"
     """Where you open the inbox, for the links in notices and digests; it holds no token."""
@@ -189,14 +193,21 @@ class Settings(_Home):
     undo_seconds_in_terminal: Seconds = Field(30, ge=0)
     """The same of a decision by a command, as another has to be typed to take it back; never less than `undo_seconds`,
     and 0 with that."""
+    keep_checkpoints_days: Days = Field(0, ge=0)
+    """Days for which LangGraph's checkpoints of a mail are kept that is done; 0: they go with its end."""
     expire_days: Days | None = Field(None, ge=1)
     """Days after which what still waits is ignored by itself, and nothing is learned from it; unset: never."""
-    workers: int = Field(4, ge=1)
-    """Conversations worked on at once by one process, beside two slots that serve decisions only."""
+    concurrency: int = Field(
+        32,
+        ge=1,
+        validation_alias=AliasChoices("EMAIL_ASSISTANT_CONCURRENCY", "concurrency", "EMAIL_ASSISTANT_WORKERS"),
+    )
+    """Conversations worked on at once by one process, beside slots that serve decisions only; mailboxes are looked
+    at on others."""
     lease_seconds: Seconds = Field(60, gt=0)
     """How long a worker that stopped answering keeps its conversation; one whose process has ended, some seconds."""
-    sweep_seconds: Seconds = Field(2, gt=0)
-    """How often forgotten work is looked for."""
+    sweep_seconds: Seconds = Field(5, gt=0)
+    """How often forgotten work is looked for; the end of an undo window is known, and waits for no such look."""
     stop_seconds: Seconds = Field(10, ge=0)
     """How long what runs may go on after a signal to stop; then it is handed back."""
     max_steps: int = Field(12, ge=1)
@@ -390,7 +401,7 @@ class Settings(_Home):
 
     def _of_google(self, limit: int) -> int | None:
         """A limit that holds for Google itself."""
-        return None if self.google_root else limit
+        return None if self.google_root or self.mail_provider else limit
 
     @property
     def is_demo(self) -> bool:
@@ -405,9 +416,12 @@ class Settings(_Home):
     @property
     def provider(self) -> str:
         """Which accounts this process may touch: those of Google, or of the server at this root, or of the server of
-        this name on this machine. A login made for one is never sent to another.
+        this name on this machine, or of a provider that another distribution adds. A login made for one is never sent
+        to another.
 
         Older versions wrote a name alone, or `custom`; where such a login may be sent is not known."""
+        if self.mail_provider:
+            return f"{ADDED}{self.mail_provider}"
         if self.google_root is None:
             return GOOGLE
         if self.google_name and is_on_this_machine(self.google_root):

@@ -89,14 +89,21 @@ class Mailboxes:
             account = await self._accounts.get(account_id)
             if account.state != "active":
                 return
-            client = await self._clients.of(account)
-            account = await self._described(account, client)
-            try:
-                await self._sync(account, client.gmail)
+            with suppress(_CursorMoved):
+                cursor = await self._look(account)
+                if cursor is not None:
+                    await self._store_batch(account, (await self._clients.of(account)).gmail, [], News(), cursor)
                 break
-            except _CursorMoved:
-                continue
-        await self._ask_again(account, client.gmail)
+        await self.ask_again(account)
+
+    async def look(self, account: Account) -> int | None:
+        """As `sync`, of an account that was read just now, but for what Gmail did not give. Where nothing is new, it
+        writes nothing and returns the cursor, for the caller to move the mailbox's to."""
+        try:
+            return await self._look(account)
+        except _CursorMoved:
+            await self.sync(account.id)
+            return None
 
     async def sync_thread(self, account: Account, thread_id: str) -> bool:
         """Fetch and store what is new in one of Gmail's threads; the cursor stays.
@@ -127,19 +134,27 @@ class Mailboxes:
                 return News.of((c for c in changes if c.thread_id == thread_id), self._classes(account))
         return News(refs=list(await gmail.thread_refs(thread_id)))
 
-    async def _sync(self, account: Account, gmail: Gmail) -> None:
+    async def _look(self, account: Account) -> int | None:
+        client = await self._clients.of(account)
+        account = await self._described(account, client)
+        cursor, news = await self._news(account, client.gmail)
+        if account.history_id is not None and not news.refs and news.is_none:
+            return cursor
+        await self._store(account, client.gmail, news, cursor)
+        return None
+
+    async def _news(self, account: Account, gmail: Gmail) -> tuple[int, News]:
         if account.history_id is None:
             # The person waits for new mail; what is older is the backfill's.
-            cursor, news = await self._list(gmail, account.triage_since)
-        else:
-            try:
-                cursor, changes = await self._changes(gmail, account.history_id)
-                news = News.of(changes, self._classes(account))
-            except NotFound:
-                last_good = (account.listed_at or account.triage_since) - _OVERLAP
-                cursor, news = await self._list(gmail, max(account.triage_since, last_good))
-                news.put_away = await self._missed(gmail, account)
-        await self._store(account, gmail, news, cursor)
+            return await self._list(gmail, account.triage_since)
+        try:
+            cursor, changes = await self._changes(gmail, account.history_id)
+            return cursor, News.of(changes, self._classes(account))
+        except NotFound:
+            last_good = (account.listed_at or account.triage_since) - _OVERLAP
+            cursor, news = await self._list(gmail, max(account.triage_since, last_good))
+            news.put_away = await self._missed(gmail, account)
+            return cursor, news
 
     def _classes(self, account: Account) -> dict[str, Class]:
         """The class that each label stands for, by its id, as far as there are labels."""
@@ -214,7 +229,7 @@ class Mailboxes:
             await lock_account(conn, account.id, "key share" if cursor is None else "no key update")
             awake = await store(conn, account, found)
             await self._enqueue(conn, awake | await note(conn, account, news))
-            if cursor is not None and not await self._accounts.move_cursor(conn, account, cursor):
+            if cursor is not None and not await self._accounts.move_cursors(conn, [(account, cursor)]):
                 raise _CursorMoved
         for each in found:
             with about(each.message.id):
@@ -255,11 +270,12 @@ class Mailboxes:
         except Transient:
             return False
 
-    async def _ask_again(self, account: Account, gmail: Gmail) -> None:
+    async def ask_again(self, account: Account) -> None:
         """Ask for what Gmail did not give, each time after twice as long."""
         asked = await to_ask_again(self._pool, account.id, _BATCH)
         if not asked:
             return
+        gmail = (await self._clients.of(account)).gmail
         fetched = await fetch(gmail, asked)
         withheld = [each.ref for each in fetched.refused + fetched.faults]
         async with self._pool.connection() as conn, conn.transaction():

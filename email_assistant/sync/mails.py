@@ -1,6 +1,6 @@
 """Google's messages as rows of `mails`."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -76,13 +76,23 @@ async def store(conn: Connection, account: Account, found: Iterable[NewMail]) ->
     return awake
 
 
+# Of such a mail no sender is known, and senders have an index.
+_TO_ASK_AGAIN = """m.sender = '' and not m.readable and m.state = 'failed'
+                   and m.received_at + back_off(m.tries, '1 minute', '1000 years') <= clock_timestamp()"""
+
+
+async def some_to_ask_again(conn: Connection, account_ids: Collection[UUID]) -> set[UUID]:
+    """The accounts with mail that `to_ask_again` gives."""
+    query = f"""select id from unnest(%s::uuid[]) as of (id)
+                where exists (select from mails m where m.account_id = of.id and {_TO_ASK_AGAIN})"""
+    cursor = await conn.execute(query.encode(), (list(account_ids),))
+    return {row["id"] for row in await cursor.fetchall()}
+
+
 async def to_ask_again(pool: Pool, account_id: UUID, limit: int) -> list[MessageRef]:
     """Mails that Gmail did not give, and that are due to be asked for; each time after twice as long."""
-    # Of such a mail no sender is known, and senders have an index.
-    query = """select m.gmail_id, t.gmail_id as thread from mails m join threads t on t.id = m.thread_id
-               where m.account_id = %s and m.sender = '' and not m.readable and m.state = 'failed'
-               and m.received_at + back_off(m.tries, '1 minute', '1000 years') <= clock_timestamp()
-               order by m.received_at limit %s"""
+    query = f"""select m.gmail_id, t.gmail_id as thread from mails m join threads t on t.id = m.thread_id
+                where m.account_id = %s and {_TO_ASK_AGAIN} order by m.received_at limit %s"""
     return [MessageRef(row["gmail_id"], row["thread"]) for row in await fetched(pool, query, (account_id, limit))]
 
 
@@ -133,13 +143,15 @@ async def store_earlier(pool: Pool, account: Account, messages: Iterable[Message
 
 
 async def unknown(pool: Pool, account_id: UUID, refs: Iterable[MessageRef]) -> list[MessageRef]:
-    """Those of the messages that aren't stored, in their order."""
+    """Those of the messages that aren't stored, and that the person had not forgotten, in their order."""
     by_id = {ref.id: ref for ref in refs}
     if not by_id:
         return []
     async with pool.connection() as conn:
         cursor = await conn.execute(
-            "select gmail_id from mails where account_id = %s and gmail_id = any(%s)", (account_id, list(by_id))
+            """select gmail_id from mails where account_id = %(account)s and gmail_id = any(%(mails)s)
+               union all select gmail_id from forgotten where account_id = %(account)s and gmail_id = any(%(mails)s)""",
+            {"account": account_id, "mails": list(by_id)},
         )
         known = {row["gmail_id"] for row in await cursor.fetchall()}
     return [ref for ref in by_id.values() if ref.id not in known]
@@ -174,24 +186,21 @@ async def missing_from(conn: Connection, account: Account, inbox: Iterable[str])
 async def back_in(conn: Connection, account: Account, inbox: Iterable[str]) -> list[str]:
     """Mails whose going closed what waited, and that are among those in the inbox again."""
     cursor = await conn.execute(
-        """select gmail_id from mails m where account_id = %s and put_away is not null and gmail_id = any(%s)
-           and exists (select from runs r where r.thread_id = m.thread_id and r.closed_with = m.gmail_id)""",
-        (account.id, list(inbox)),
+        """select gmail_id from mails where account_id = %(account)s and put_away is not null and gmail_id in (
+             select closed_with from runs where account_id = %(account)s and closed_with = any(%(inbox)s))""",
+        {"account": account.id, "inbox": list(inbox)},
     )
     return [row["gmail_id"] for row in await cursor.fetchall()]
 
 
 async def waiting_since(pool: Pool, account_id: UUID) -> datetime | None:
     """When the oldest mail came that waits for the person, or would if it came back; None if none does."""
-    async with pool.connection() as conn:
-        cursor = await conn.execute(
-            """select min(received_at) as at from mails m where account_id = %s and (state = 'waiting'
-               or put_away is not null
-                  and exists (select from runs r where r.thread_id = m.thread_id and r.closed_with = m.gmail_id))""",
-            (account_id,),
-        )
-        row = await cursor.fetchone()
-    return row["at"] if row else None
+    query = """select least((select min(received_at) from mails where account_id = %(account)s and state = 'waiting'),
+                            (select min(closed_mail_at) from runs
+                             where account_id = %(account)s and closed_with is not null)) as at"""
+    [row] = await fetched(pool, query, {"account": account_id})
+    since: datetime | None = row["at"]
+    return since
 
 
 async def _lock(conn: Connection, account: Account, news: News) -> bool:

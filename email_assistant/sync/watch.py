@@ -11,6 +11,7 @@ from email_assistant.accounts.account import UnknownAccount
 from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
 from email_assistant.accounts.vault import VaultError
+from email_assistant.db.pool import Statement
 from email_assistant.google.errors import GoogleError, NotFound, Refused
 
 log = logging.getLogger(__name__)
@@ -30,6 +31,10 @@ class Watches:
         self._accounts = accounts
         self._clients = clients
         self._topic = topic
+
+    def some_due(self) -> Statement:
+        """What gives, as `found`, whether there is anything for `renew_due`."""
+        return self._accounts.some_watches_due(self._topic)
 
     async def renew_due(self) -> None:
         """Ask for, or end, what is due in any account. Of several processes one does it."""

@@ -30,12 +30,15 @@ class _Strict(BaseModel):
 
 
 class ServerConfig(_Strict):
-    """An MCP server: a command that speaks over its standard input and output, or a URL."""
+    """An MCP server: a command that speaks over its standard input and output, a URL, or what another installed
+    distribution has run in this process."""
 
     command: Annotated[list[str], Field(min_length=1)] | None = None
     env: dict[str, str] = {}
     url: Annotated[str, Field(pattern=r"^https?://[^\s/?#@]+(/[^\s#]*)?$")] | None = None
     headers: dict[str, str] = {}
+    plugin: str | None = None
+    """The name of its entry point."""
     timeout_seconds: float = Field(20, gt=0, le=600)
     """Of one call."""
     repeats: Literal["safe"] | None = None
@@ -46,12 +49,13 @@ class ServerConfig(_Strict):
     @property
     def identity(self) -> str:
         """Tells it from another under its name, without what may be secret in its address or command."""
-        return sha256(json.dumps([self.url, self.command]).encode()).hexdigest()[:16]
+        what = [self.url, self.command, *([self.plugin] if self.plugin else [])]
+        return sha256(json.dumps(what).encode()).hexdigest()[:16]
 
     @model_validator(mode="after")
-    def _is_one_of_two(self) -> Self:
-        if (self.command is None) == (self.url is None):
-            raise ValueError("takes either a command or a url")
+    def _is_one_of_three(self) -> Self:
+        if [self.command, self.url, self.plugin].count(None) != 2:
+            raise ValueError("takes either a command or a url, or a plugin")
         if self.url is None and self.headers:
             raise ValueError("headers go with a url; a command takes env")
         if self.command is None and self.env:

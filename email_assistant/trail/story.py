@@ -13,11 +13,13 @@ from email_assistant.inbox.kept import args_in, decision_in
 from email_assistant.inbox.mails import CORRECTED
 from email_assistant.inbox.standing import ACTS
 from email_assistant.memory.profiles import Memory
+from email_assistant.memory.rules import Rule, said_of
 from email_assistant.outgoing.entry import server_at
 
 What = Literal[
     "received", "classified", "corrected", "started", "retried", "proposed", "decided", "applied", "superseded",
-    "expired", "sent", "scheduled", "done", "refused", "unclear", "learned", "failed", "finished",
+    "expired", "sent", "scheduled", "done", "refused", "unclear", "learned", "failed", "finished", "judged", "went by",
+    "called", "left", "held", "planned",
 ]  # fmt: skip
 Row = Mapping[str, Any]
 
@@ -41,6 +43,23 @@ _ANSWERS: Mapping[str, str] = {
     "response": "You answered",
 }
 
+_PLACES: Mapping[str, str] = {
+    "web": "on the page",
+    "terminal": "in the terminal",
+    "cli": "by a command",
+    "api": "by a program over the API",
+    "agent inbox": "in the Agent Inbox app",
+    "chat": "in a chat",
+    "gmail": "in Gmail",
+}
+_LEFT: Mapping[str, str] = {
+    "wanted": "The reply is to be left in Gmail as a draft.",
+    "started": "The reply is being left in Gmail as a draft.",
+    "left": "The reply was left in Gmail as a draft.",
+    "ending": "The draft that was left in Gmail is to be taken away.",
+    "gone": "The draft that was left in Gmail is there no more.",
+}
+
 _SQL = statements("trail", "story.sql")
 
 
@@ -59,13 +78,44 @@ class Happening:
     def line(self, zone: tzinfo | None = None) -> str:
         """When it was, in a timezone or else that of this machine, and what."""
         at = f"{self.at.astimezone(zone):%Y-%m-%d %H:%M:%S %Z}" if self.at else "-"
-        return f"{at}  {self.text}"
+        return f"{at}  {self.text}{f' ({_PLACES.get(self.by, self.by)})' if self.by else ''}"
 
 
 class Trail:
     def __init__(self, pool: Pool, memory: Memory) -> None:
         self._pool = pool
         self._memory = memory
+
+    async def find(self, user_id: UUID, named: str, account: str | None = None) -> tuple[str, str]:
+        """The mail that is meant, and its account's address. `named`: the mail's own id, Gmail's, that of an item or a
+        run about it, or the beginning of one of the last three. Raises NoItem: no mail, or more than one."""
+        given = {"user": user_id, "named": named.strip(), "account": account.lower() if account else None}
+        found = await self._rows("find", given)
+        exact = [row for row in found if row["is_exact"]]
+        if len(meant := exact or found) != 1:
+            raise NoItem(
+                f"there is no mail, item or run {named}"
+                if not meant
+                else f"{named} may mean more than one mail: give more of the id, or name the account"
+            )
+        return meant[0]["id"], meant[0]["account"]
+
+    async def facts(self, user_id: UUID, mail_id: str, account: str) -> list[str]:
+        """What has no time of its own: its label, what it cost, and how the logs name it."""
+        [mail] = await self._rows("mail", (user_id, mail_id, account.lower()))
+        given = {"user": user_id, "thread": mail["thread_id"], "mail": mail_id, "run": mail["run_id"]}
+        runs = [run["id"] for run in await self._rows("runs", given)]
+        told = []
+        if mail["labelled"] and mail["labelled"] != "none":
+            told.append(f"In Gmail it has the label for {mail['labelled']}.")
+        if mail["relabelled"]:
+            told.append(f"In Gmail you gave it the label for {mail['relabelled']}.")
+        told += [
+            f"{row['model']} was asked {row['calls']} times ({row['role']}): {row['prompt_tokens']:,} tokens in, "
+            f"{row['completion_tokens']:,} out, {row['cost']:.4f} in money."
+            for row in await self._rows("usage", (mail["account_id"], runs))
+        ]
+        return [*told, f"In the logs: conversation {mail['thread_id']}; {', '.join(f'run {each}' for each in runs)}"]
 
     async def of_mail(self, user_id: UUID, mail_id: str, account: str | None = None) -> list[Happening]:
         """What happened to a mail, in order. Raises NoItem: no such mail, or one in several accounts and none was
@@ -82,11 +132,21 @@ class Trail:
         ids = [run["id"] for run in runs]
         items, effects = await self._rows("items", (ids,)), await self._rows("effects", (ids,))
         learned = await self._memory.learned_from(mail["account_id"], [item["id"] for item in items], mail_id)
+        drafts, calls = await self._rows("drafts", (ids,)), await self._rows("calls", (ids,))
+        judged = await self._rows("judged", (mail["account_id"], mail_id))
+        fired = await self._rows("fired", (mail["account_id"], mail_id))
+        sources = [str(each["id"]) for each in (*items, *corrections)]
+        held = await self._rows("held", (mail["account_id"], [mail_id], sources))
         told = [
             *_of_mail(mail, corrections),
+            *(_judged(judgement) for judgement in judged),
+            *[_went_by(fire, await self._memory.history(mail["account_id"], fire["profile"])) for fire in fired],
+            *(_called(call) for call in calls),
+            *(_left(draft) for draft in drafts),
+            *(_held(lesson) for lesson in held),
             *(event for run in runs for event in _of_run(run, mail_id)),
             *(event for item in items for event in _of_item(item)),
-            *(_of_effect(effect) for effect in effects if effect["state"] != "planned"),
+            *(_of_effect(effect) for effect in effects),
             *_learned(learned),
         ]
         return sorted(told, key=lambda event: event.at or datetime.max.replace(tzinfo=UTC))
@@ -140,11 +200,14 @@ def _of_item(item: Row) -> Iterator[Happening]:
         return Happening(at, what, text, by, item["run_id"], item["id"], {"kind": item["kind"], **detail})
 
     proposed = args_in(item["args"])
-    yield event(item["created_at"], "proposed", _PROPOSED[item["kind"]], action=item["action"], args=proposed)
+    why = item["asked_because"] or item["because"]
+    text = _PROPOSED[item["kind"]] + (f" You were asked because {why}." if why else "")
+    yield event(item["created_at"], "proposed", text, action=item["action"], args=proposed)
     if decision := decision_in(item["decision"]):
         answer, args = decision["type"], decision["args"]
         changes = differences(proposed, args) if answer == "edit" else {}
         text = f"{_ANSWERS[answer]}: {args}" if answer == "response" else f"{_ANSWERS[answer]}."
+        text += f" Changed: {', '.join(changes)}." if changes else ""
         yield event(item["decided_at"], "decided", text, item["decided_by"], decision=decision, changes=changes)
     match item["status"]:
         case "applied":
@@ -163,13 +226,59 @@ def _of_effect(effect: Row) -> Happening:
     if server := server_at(effect["place"]):
         text = f"{text.removesuffix('.')} through {server}, which is no part of this program."
     match effect["state"]:
+        case "planned":
+            what, text = "planned", f"{effect['tool']} is to be done, and was not begun."
         case "failed" | "refused":
             what, text = "refused", f"This was not done: {effect['result']}"
         case "unknown" | "started":
             what, text = "unclear", "It is not known yet whether this happened."
     at = effect["finished_at"] or effect["started_at"]
+    if effect["looks"]:
+        text += f" Gmail was looked into {effect['looks']} times for it."
     detail = {"tool": effect["tool"], "state": effect["state"], "external_id": effect["external_id"]}
     return Happening(at, what, text, run=effect["run_id"], detail={**detail, "result": effect["result"]})
+
+
+def _judged(row: Row) -> Happening:
+    """What the person's habits said, before anybody else was asked."""
+    sure = f"Your habits took it for {row['thought']} ({row['confidence']:.0%} sure)"
+    if row["decided"]:
+        text = f"{sure}, and may decide that by themselves: few enough of such were proven wrong."
+    elif row["checked"]:
+        text = f"{sure}; the lot fell on it, so the model was asked all the same."
+    else:
+        text = f"{sure}, which was not proven well enough to decide."
+    if row["truth"]:
+        text += f" It turned out to be {row['truth']} ({row['known_by']})."
+    detail = {name: row[name] for name in ("thought", "confidence", "decided", "checked", "truth", "known_by")}
+    return Happening(row["made_at"], "judged", text, detail=detail)
+
+
+def _went_by(fire: Row, rules: Iterable[Rule]) -> Happening:
+    """A rule that had a say, as it was then."""
+    detail = {"profile": fire["profile"], "key": fire["rule"], "version": fire["version"]}
+    versions = next((rule.versions for rule in rules if rule.key == fire["rule"]), [])
+    if len(versions) < fire["version"]:
+        return Happening(fire["at"], "went by", "It went by a rule of yours that is gone.", detail=detail)
+    version = versions[fire["version"] - 1]
+    text = f"It went by your rule “{version['text']}”. {said_of(version['origin'])}".strip()
+    return Happening(fire["at"], "went by", text, detail={**detail, "rule": version["text"]})
+
+
+def _called(call: Row) -> Happening:
+    """A call that the gate let run and that is no effect."""
+    where = f" at {call['server']}" if call["server"] else ""
+    return Happening(call["at"], "called", f"{call['tool']} was called{where}, as the gate let it.", run=call["run_id"])
+
+
+def _left(draft: Row) -> Happening:
+    detail = {"state": draft["state"], "external_id": draft["draft_id"]}
+    return Happening(draft["last_started_at"], "left", _LEFT[draft["state"]], run=draft["run_id"], detail=detail)
+
+
+def _held(lesson: Row) -> Happening:
+    becomes = {None: "waits for your word", True: "was learned, as you said", False: "was dropped"}[lesson["kept"]]
+    return Happening(lesson["at"], "held", f"A rule that would sort other mail otherwise {becomes}: {lesson['text']}")
 
 
 def _learned(versions: Iterable[tuple[str, Mapping[str, Any]]]) -> Iterator[Happening]:

@@ -23,6 +23,8 @@ from email_assistant.web import (
     activity,
     chats,
     events,
+    export,
+    forget,
     gate,
     google_push,
     health,
@@ -110,21 +112,8 @@ def create_api(
     api.state.feed = feed = Feed(app.pool)
     api.state.gatehouse = Gatehouse(app.pool, app.holder, app.rules, app.inbox, feed, app.user_id)
     programs = APIRouter(dependencies=_CREDENTIALS, responses=documented(401, 503))
-    for room in (
-        metrics,
-        inbox,
-        mails,
-        memory,
-        activity,
-        events,
-        agent_inbox,
-        push,
-        stop,
-        tools,
-        gate,
-        chat_routes,
-        chats,
-    ):
+    of_mail = (metrics, inbox, mails, export, forget, memory, activity)
+    for room in (*of_mail, events, agent_inbox, push, stop, tools, gate, chat_routes, chats):
         programs.include_router(room.router)
     for router in (health.router, google_push.router, agent_inbox.info_router, programs, login.router, pages.router):
         api.include_router(router)

@@ -40,13 +40,15 @@ class TrailEvent(Told):
         "given (the class, where it was known), calls, tokens, cost. proposed: kind, action, args. decided: kind, "
         "decision, changes ({argument: {before, after}}). superseded: superseded_by, and the reason of a run. sent, "
         "scheduled, done, refused, unclear: tool, state, external_id (Google's), result. learned: profile, rule, "
-        "removed. failed: reason."
+        "removed. failed: reason. judged: thought, confidence, decided, checked, truth, known_by. went by: profile, "
+        "key, version, rule. left: state, external_id. planned: as done."
     )
 
 
 class TrailOut(BaseModel):
     mail: MailOut
     events: list[TrailEvent]
+    facts: list[str] = Field(description="What has no time: its label, what it cost, and how the logs name it.")
 
 
 class Today(Told):
@@ -141,7 +143,8 @@ async def show_trail(app: Assistant, trail: ToldTrail, mail_id: str, account: Of
     """What happened to a mail, in order: its triage, proposals, answers, effects, lessons and failures."""
     mail = await app.mails.get(app.user_id, mail_id, account)
     events = await trail.of_mail(app.user_id, mail_id, mail.account)
-    return TrailOut.model_validate({"mail": mail, "events": events})
+    facts = await trail.facts(app.user_id, mail_id, mail.account)
+    return TrailOut.model_validate({"mail": mail, "events": events, "facts": facts})
 
 
 @router.get("/accounts", responses=documented(401))

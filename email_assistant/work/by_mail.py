@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,6 +54,8 @@ class ByMail(Kind[Conversation]):
     heeds: Heed
     invoker: Invoker
     labels: Labels
+    drops_ended: bool
+    """Whether the checkpoints of a run go as soon as it has ended."""
     sync_thread: Callable[[Account, str], Awaitable[bool]]
     """Fetches what is new in a Gmail thread: what the person did there comes before what they decided here. False:
     nothing was since the account's cursor."""
@@ -106,21 +108,22 @@ class ByMail(Kind[Conversation]):
     async def rest(self, lease: Lease, at: Conversation, run: RunRow, outcome: Outcome) -> None:
         if not outcome.questions:
             async with self.pool.connection() as conn:
-                await self.runs.rested(conn, lease, run.id, "done")
+                await self.runs.rested(conn, lease, run.id, "done", drops=self.drops_ended)
             log.info("done")
             return
-        calls = [question.value["args"] for question in outcome.questions]
-        session = await self.evidence.of(run.input, calls, await self.conversations.letters(at))
+        session = await self._judged_by(at, run, [question.value for question in outcome.questions])
         asked = [await self._asked(lease, at, run, question, session) for question in outcome.questions]
         shown = await self.shown(at, run)
         drafts = [question.value for question in asked if question.value["kind"] == "draft"]
         leaves_drafts = drafts and (await self.accounts.get(at.account.id)).mode == "draft"
-        async with self.pool.connection() as conn, conn.transaction():
-            await lease.check(conn)
-            await self.questions.project(conn, run.id, shown, asked)
+        is_first = run.attempt == 1 and not any(m.runs for m in at.mails if m.gmail_id != run.mail_id)
+        async with self.pool.connection() as conn, conn.transaction() if leaves_drafts else nullcontext():
+            made = await self.questions.projected(conn, run.id, shown, asked, is_first=is_first)
+            if leaves_drafts:
+                await lease.check(conn)
             for value in drafts if leaves_drafts else ():
                 await self.left_drafts.want(conn, run.id, value["call_id"], value["args"])
-            await self.runs.rested(conn, lease, run.id, "waiting")
+            await self.runs.rested(conn, lease, run.id, "waiting", along=made)
         log.info("waits for the person: %s", ", ".join(question.value["kind"] for question in asked))
 
     def is_all(self, at: Conversation, run: RunRow) -> bool:
@@ -133,6 +136,14 @@ class ByMail(Kind[Conversation]):
 
     async def finish(self, lease: Lease) -> bool:
         return await self.labels.set_due(lease)
+
+    async def _judged_by(self, at: Conversation, run: RunRow, asked: Sequence[Mapping[str, Any]]) -> GateSession:
+        """What the gate has judged these calls by just now, or would, where they were judged before a restart."""
+        session = at.judged.get(asked[0]["call_id"])
+        if session is not None and all(at.judged.get(value["call_id"]) is session for value in asked):
+            return session
+        letters = await self.conversations.letters(at)
+        return await self.evidence.of(run.input, [value["args"] for value in asked], letters)
 
     async def _asked(
         self, lease: Lease, at: Conversation, run: RunRow, interrupt: Interrupt, session: GateSession

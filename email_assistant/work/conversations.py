@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import TypeAdapter, ValidationError
 
-from email_assistant.accounts.accounts import COLUMNS, account_in
+from email_assistant.accounts.rows import COLUMNS, account_in
 from email_assistant.agents.mail.prompts import Classification
 from email_assistant.agents.mail.run import ReplyNeeds, Run
 from email_assistant.db.beside import BESIDE, UNTOLD
@@ -23,6 +23,7 @@ from email_assistant.db.pool import Pool, fetched
 from email_assistant.db.serializer import ForeignCheckpoint
 from email_assistant.db.statements import statements
 from email_assistant.db.values import time_in_json
+from email_assistant.gate.policy import GateSession
 from email_assistant.mail.excerpt import tokens
 from email_assistant.mail.message import Mail, references_of
 from email_assistant.mail.prompt import FEW_LISTED, MOST_LISTED, for_prompt
@@ -108,6 +109,8 @@ class Conversation(Standing):
     """Drafts are left for the person at Gmail, or are to be."""
     letters: list[StoredMail] = field(default_factory=list)
     """What the mails say, once it was read (`Conversations.letters`)."""
+    judged: dict[str, GateSession] = field(default_factory=dict)
+    """What the gate has judged calls by that were proposed since, by their ids."""
 
     @property
     def is_unsettled(self) -> bool:
@@ -173,6 +176,7 @@ class Conversations:
             row["complete"],
             frozenset(row["effects"]),
             row["has_left_drafts"],
+            await asyncio.to_thread(read_mails, row["letters"]) if row["letters"] else [],
         )
 
     async def letters(self, conversation: Conversation) -> Sequence[StoredMail]:

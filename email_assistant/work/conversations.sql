@@ -24,6 +24,9 @@ select t.gmail_id, t.drafted, t.complete, ({foremost}) as foremost,
                'by_program', m.own and (m.content->'auto_submitted' = 'true') is true,
                'runs', (select count(*) from runs r where r.thread_id = m.thread_id and r.mail_id = m.gmail_id)
            ) order by m.received_at, m.gmail_id) from mails m where m.thread_id = t.id), '[]') as mails,
+       case when exists (select from mails m where m.thread_id = t.id and m.state = 'new') then (
+           select json_agg(json_build_object('gmail_id', m.gmail_id, 'own', m.own, 'content', m.content)
+                           order by m.received_at, m.gmail_id) from mails m where m.thread_id = t.id) end as letters,
        {account}
 from threads t join accounts a on a.id = t.account_id
 where t.id = %s and a.state = 'active' and a.provider = %s

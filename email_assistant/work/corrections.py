@@ -6,7 +6,7 @@ from psycopg.rows import class_row
 
 from email_assistant.db import mails, runs, threads
 from email_assistant.db.lease import Lease
-from email_assistant.db.pool import Connection, Pool
+from email_assistant.db.pool import Connection, Pool, Statement
 from email_assistant.db.statements import statements
 from email_assistant.inbox.items import Conflict
 from email_assistant.inbox.mails import CORRECTED, Class, Correction, MailRow, Mails
@@ -87,11 +87,10 @@ class Corrections:
             raise Conflict("its conversation is being worked on")
         await self._carry_out(conn, account_id, mail_id, classification, by)
 
-    async def unlearned(self, provider: str) -> list[UUID]:
-        """Accounts with corrections that something may still be learned from, now."""
-        async with self._pool.connection() as conn:
-            cursor = await conn.execute(_SQL["unlearned"].encode(), (provider,))
-            return [row["account_id"] for row in await cursor.fetchall()]
+    @staticmethod
+    def unlearned(provider: str) -> Statement:
+        """What gives accounts with corrections that something may still be learned from, now."""
+        return _SQL["unlearned"], (provider,)
 
     async def of(self, account_id: UUID) -> list[Correction]:
         """Corrections that nothing was learned from yet, oldest first; of each mail only the last word counts."""

@@ -233,7 +233,7 @@ class Driver(Generic[S]):
                     raise LostInterrupt("what was answered is not asked any more")
                 acts = bool(answers) and await self.kind.take(conn, lease, at, run, answers)
                 acting = await self.runs.acting(conn, lease, run) if acts else None
-        return await self._act(lease, at, acting, watch) if acting else _Did.SOMETHING
+        return await self._go_on(lease, at, acting, watch) if acting else _Did.SOMETHING
 
     async def _act(self, lease: Lease, at: S, run: RunRow, watch: Watch | None) -> _Did:
         """Go on with a run that has applied answers. If it hangs on an effect that was refused, or is in doubt, a

@@ -7,7 +7,7 @@ look at one conversation nor one at the first few of a backlog grows with the ba
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 from uuid import UUID
 
 from psycopg import sql
@@ -15,7 +15,7 @@ from psycopg import sql
 from email_assistant.accounts.accounts import SERVED
 from email_assistant.db.holder import Holder
 from email_assistant.db.lease import FREE
-from email_assistant.db.pool import Pool, fetched
+from email_assistant.db.pool import Pool, Statement, fetched
 from email_assistant.work.labels import MOVED, UNSHOWN
 from email_assistant.work.tasks import Due
 
@@ -193,14 +193,18 @@ class DueWork:
         Args:
             most: how many, so that a burst of mail doesn't make a look at it as long as itself.
         """
-        return [Due(**row) for row in await self._rows(_of_all(self._kinds, most))]
+        return [Due(**row) for row in await fetched(self._pool, *self.look(most))]
+
+    def look(self, most: int = 200) -> Statement:
+        """What gives the rows of `due`."""
+        return self._statement(_of_all(self._kinds, most))
 
     async def is_due(self, thread_id: UUID) -> bool:
         return await self.due_by(thread_id) is not None
 
     async def due_by(self, thread_id: UUID) -> Literal["mail", "chat"] | None:
         """Of what kind a conversation is that has work which nobody is at; None: it has none."""
-        rows = await self._rows(self._of_thread, thread=thread_id)
+        rows = await fetched(self._pool, *self._statement(self._of_thread, thread=thread_id))
         return rows[0]["by"] if rows else None
 
     async def is_at_rest(self) -> bool:
@@ -208,10 +212,10 @@ class DueWork:
 
         Work that backs off will move.
         """
-        [row] = await self._rows(_MOVES)
+        [row] = await fetched(self._pool, *self._statement(_MOVES))
         return not row["moves"]
 
-    async def _rows(self, query: str, **more: object) -> list[dict[str, Any]]:
+    def _statement(self, query: str, **more: object) -> Statement:
         # What stays the same stands in the text: Postgres plans a statement without parameters once, but one with some
         # anew each time for as long as its costs have grown, which takes ten times as long as the look itself
         # (https://www.postgresql.org/docs/current/sql-prepare.html, notes).
@@ -220,4 +224,4 @@ class DueWork:
             **{name: sql.Literal(value).as_string() for name, value in (same | {"labels": self._labels}).items()},
             **{name: f"%({name})s" for name in more},
         }
-        return await fetched(self._pool, text, more)
+        return text, more

@@ -14,6 +14,8 @@ from typing import Any, Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+from langchain_core.messages import ToolCall
+
 from email_assistant.accounts.account import Account
 from email_assistant.accounts.accounts import Accounts
 from email_assistant.agents.mail.own_letters import shown_in
@@ -82,15 +84,21 @@ class Evidence:
     conversations: Conversations | None
     """Of conversations by mail; None: of chats."""
 
-    async def session(self, run: Mapping[str, Any], calls: Sequence[Mapping[str, Any]], lease: Lease) -> GateSession:
-        """What holds when calls with these arguments are judged, by whoever holds the lease."""
-        letters = await self.conversations.letters(self.conversations.under(lease)) if self.conversations else None
-        return await self.of(run, calls, letters)
+    async def session(self, run: Mapping[str, Any], calls: Sequence[ToolCall], lease: Lease) -> GateSession:
+        """What holds when these calls are judged, by whoever holds the lease."""
+        given = [call["args"] for call in calls]
+        if self.conversations is None:
+            return await self.of(run, given)
+        at = self.conversations.under(lease)
+        session = await self.of(run, given, await self.conversations.letters(at))
+        at.judged.update({str(call["id"]): session for call in calls})
+        return session
 
     async def of(
         self, run: Mapping[str, Any], calls: Sequence[Mapping[str, Any]], letters: Sequence[StoredMail] | None = None
     ) -> GateSession:
-        """The same. `letters`: of the conversation by mail; None: of those that a chat's calls name."""
+        """The same, of calls with these arguments. `letters`: of the conversation by mail; None: of those that a chat's
+        calls name."""
         account = await self.accounts.get(UUID(run["account_id"]))
         began = letters is not None
         if letters is None:

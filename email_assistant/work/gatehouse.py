@@ -12,12 +12,12 @@ from uuid import UUID, uuid4
 import psycopg
 
 from email_assistant.db.holder import Holder
-from email_assistant.db.pool import Pool, fetched
+from email_assistant.db.pool import Pool, fetched, fetched_together
 from email_assistant.errors import AssistantError
 from email_assistant.gate import ledger
 from email_assistant.gate.call import Proposed
 from email_assistant.gate.doubts import doubts
-from email_assistant.gate.log import seal
+from email_assistant.gate.log import SEAL
 from email_assistant.gate.policy import GateEntry, GateSession, Verdict, decide, entry
 from email_assistant.gate.provenance import spans
 from email_assistant.gate.sessions import GateSessions, Locked, OnHold, block, normalised, proposed
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 PATIENCE: Final = 30.0  # seconds that a client waits that does not say how long, as `open_edison` does
 MOST_PATIENCE: Final = 3600.0
 _EARLIER: Final = 1.0  # seconds before the client gives up, at which it is answered; of a short wait, a fifth
-_KEEP_SECONDS: Final = 5.0
+_KEEP_SECONDS: Final = 10.0
 _STOPPED: Final = "the person has stopped everything"
 
 
@@ -175,8 +175,8 @@ class Gatehouse:
         """Close what servers held that died, and seal the log, until cancelled."""
         while True:
             try:
-                await self._inbox.let_go_overdue()
-                await seal(self._pool)
+                overdue, _ = await fetched_together(self._pool, self._inbox.overdue(), SEAL)
+                await self._inbox.let_go(overdue)
             except psycopg.Error as error:
                 log.warning("the gate's log is not sealed: the database is not available (%s)", type(error).__name__)
             await asyncio.sleep(_KEEP_SECONDS)

@@ -77,8 +77,8 @@ class Habits:
             return None
         conversation = self._conversations.under(lease)
         account = conversation.account
-        await self._judgements.settle(account.id)
-        student = await self._student(account)
+        versions, known = await self._judgements.settle(account.id)
+        student = self._student(account, versions, known)
         if student is None:
             return None
         mail = await self._conversations.letter(conversation, run["mail"])
@@ -100,13 +100,11 @@ class Habits:
             task.cancel()
         await asyncio.gather(*self._learning.values(), return_exceptions=True)
 
-    async def _student(self, account: Account) -> _Student | None:
+    def _student(self, account: Account, versions: Sequence[Version], known: int) -> _Student | None:
         """Who has learned what is to be gone by; None as long as nobody has. What is to be learned is begun."""
-        versions = await self._judgements.versions(account.id)
         kept = next((each for each in reversed(versions) if each.kept), None)
         student = self._students.get(account.id)
         has_learned = kept is not None and student is not None and student.version == kept.version
-        known = await self._judgements.known(account.id)
         is_due = known >= max(FIRST, GROWS * versions[-1].examples if versions else 0)
         if (is_due or (kept and not has_learned)) and account.id not in self._learning:
             task = asyncio.create_task(self._learn(account, kept, is_due=is_due))

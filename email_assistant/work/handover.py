@@ -65,29 +65,33 @@ class Handover:
         if classification == "ignore" or run["triage_only"]:
             return Settled("ignore")
         conversation = self._conversations.under(lease)
-        alone = not conversation.open_runs
-        is_foremost = alone or await self._conversations.foremost(lease.thread_id) == run["mail"]
-        async with self._pool.connection() as conn, conn.transaction():
-            await lease.check(conn)
-            if not is_foremost:
-                await mails.leave(conn, run_id)
-                return Settled("ignore")
-            earlier: list[UUID] = []
-            if alone:
-                covered = await self._runs.cover_alone(conn, run_id, run["mail"], lease.thread_id)
-                if covered is None:
-                    return Settled("ignore")
-            else:
-                earlier, covered = await self._runs.take_over(conn, run_id, lease.thread_id)
+        earlier, covered = await self._covered(run, run_id, conversation, lease)
+        if covered is None:
+            return Settled("ignore")
         instructions, draft = await self._questions.said_in(earlier) if earlier else ([], None)
         opening = conversation_message(
             await self._conversation(run, covered, conversation),
             await self._done(lease.thread_id) if conversation.effects else [],
             draft,
             instructions,
-            came_after=_came_after(run["mail"], covered),
+            came_after=came_after(run["mail"], covered),
         )
         return Settled(classification, opening, tuple(covered))
+
+    async def _covered(
+        self, run: Mapping[str, Any], run_id: UUID, conversation: Conversation, lease: Lease
+    ) -> tuple[list[UUID], list[str] | None]:
+        """The runs that this one takes the place of, and the mails that it covers; None: they are left to another's."""
+        if not conversation.open_runs:
+            async with self._pool.connection() as conn:
+                return [], await self._runs.cover_alone(conn, lease, run_id, run["mail"], lease.thread_id)
+        is_foremost = await self._conversations.foremost(lease.thread_id) == run["mail"]
+        async with self._pool.connection() as conn, conn.transaction():
+            await lease.check(conn)
+            if is_foremost:
+                return await self._runs.take_over(conn, run_id, lease.thread_id)
+            await mails.leave(conn, run_id)
+            return [], None
 
     def classified(self, run: Mapping[str, Any], lease: Lease) -> Sorted | None:
         known = self._conversations.under(lease).mail(run["mail"]).classification
@@ -140,6 +144,6 @@ def never_answered(run: Mapping[str, Any]) -> str | None:
     return None if run["reply"]["to"] else "it names no address to reply to"
 
 
-def _came_after(mail_id: str, covered: Sequence[str]) -> Sequence[str]:
+def came_after(mail_id: str, covered: Sequence[str]) -> Sequence[str]:
     """Gmail's ids of the mails that came after the one to be answered, oldest first."""
     return covered[covered.index(mail_id) + 1 :]

@@ -11,13 +11,16 @@ from email_assistant.agents.mail.run import Thought
 from email_assistant.db.lease import HELD, RowChange
 from email_assistant.db.pool import Connection, Pool, fetched, fetched_as
 from email_assistant.db.statements import statements
+from email_assistant.db.values import time_in_json
 from email_assistant.rehearsal.foretold import Foretold
 from email_assistant.rehearsal.learned import Truth
 from email_assistant.sync.news import RID_OF
 from email_assistant.triage.cascade import Judgement, prove
 from email_assistant.triage.proof import Proof
 
-_SQL = statements("work", "judgements.sql", held=HELD)
+_TEACHES = "{0}.known_by <> 'silence' or {0}.checked or not {0}.decided"
+"""What may be learned from: not what was decided with nobody else asked, and let stand."""
+_SQL = statements("work", "judgements.sql", held=HELD, teaches=_TEACHES.format("j"), taught_before=_TEACHES.format("o"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +57,16 @@ class Judgements:
         self._pool = pool
         self._proofs: dict[UUID, tuple[_Standing, Proof]] = {}
 
-    async def settle(self, account_id: UUID) -> None:
-        """Note what has become known of an account's mails."""
-        async with self._pool.connection() as conn, conn.transaction():
-            # One at a time, since two that change the same rows in another order would wait for each other.
-            await conn.execute(
-                "select pg_advisory_xact_lock(hashtextextended('judgements ' || %s, 0))", (str(account_id),)
-            )
-            await conn.execute(_SQL["settle"].encode(), {"account": account_id, "rid_of": list(RID_OF)})
+    async def settle(self, account_id: UUID) -> tuple[list[Version], int]:
+        """Note what has become known of an account's mails.
+
+        Returns:
+            The classifiers that were tried, and how much there is to learn from.
+        """
+        given = {"account": account_id, "name": str(account_id), "rid_of": list(RID_OF)}
+        [row] = await fetched(self._pool, _SQL["settle"], given)
+        versions = [Version(time_in_json(each["version"]), each["examples"], each["kept"]) for each in row["versions"]]
+        return versions, int(row["known"])
 
     async def proof(self, account_id: UUID) -> Proof:
         """What an account's judgements prove now."""
@@ -82,14 +87,6 @@ class Judgements:
     async def taught(self, account_id: UUID) -> list[Truth]:
         """What may be learned from, in the order in which it became known."""
         return await fetched_as(Truth, self._pool, _SQL["taught"], (account_id,))
-
-    async def known(self, account_id: UUID) -> int:
-        """How much there is to learn from."""
-        [row] = await fetched(self._pool, _SQL["known"], (account_id,))
-        return int(row["known"])
-
-    async def versions(self, account_id: UUID) -> list[Version]:
-        return await fetched_as(Version, self._pool, _SQL["versions"], (account_id,))
 
     async def tried(self, account_id: UUID, version: Version, why: str) -> None:
         """Note how a version did beside the one before; what another process has noted of it stays."""

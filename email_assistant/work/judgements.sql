@@ -13,8 +13,12 @@ where account_id = %(account)s and mail_id = %(mail)s
 -- name: settle
 -- The person's word first, then what they did, then what they let stand for two weeks. Mail that was to be answered,
 -- and was not, needed no answer.
+with one_at_a_time as materialized (
+    -- Since two that change the same rows in another order would wait for each other.
+    select pg_advisory_xact_lock(hashtextextended('judgements ' || %(name)s, 0))),
+settled as (
 update judgements j set truth = found.truth, known_by = found.by, known_at = found.at
-from judgements o join mails m on m.account_id = o.account_id and m.gmail_id = o.mail_id cross join lateral (
+from one_at_a_time, judgements o join mails m on m.account_id = o.account_id and m.gmail_id = o.mail_id cross join lateral (
     select * from (
         (select 1 as rank, classification as truth, at, 'corrected' as by from corrections c
          where c.account_id = m.account_id and c.mail_id = m.gmail_id order by at desc limit 1)
@@ -46,6 +50,11 @@ where o.account_id = %(account)s and m.classification is not null
 and (o.truth is null or o.made_at > clock_timestamp() - interval '15 days')
 and (found.truth, found.by) is distinct from (o.truth, o.known_by)
 and j.account_id = o.account_id and j.mail_id = o.mail_id
+returning ({teaches})::int - (o.truth is not null and ({taught_before}))::int as more)
+select coalesce((select json_agg(json_build_object('version', version, 'examples', examples, 'kept', kept)
+                                 order by version) from classifiers where account_id = %(account)s), '[]') as versions,
+       (select count(*) from judgements j where account_id = %(account)s and truth is not null and ({teaches}))
+       + (select coalesce(sum(more), 0) from settled) as known
 
 -- name: standing
 -- How much is known, and since when: what is computed from the rows holds until this changes.
@@ -76,17 +85,9 @@ where p.account_id = %s order by mail_id, p.gmail_id
 on conflict do nothing
 
 -- name: taught
--- What may be learned from: not what was decided with nobody else asked, and let stand.
-select mail_id, truth, known_at from judgements
-where account_id = %s and truth is not null and (known_by <> 'silence' or checked or not decided)
+select mail_id, truth, known_at from judgements j
+where account_id = %s and truth is not null and ({teaches})
 order by known_at, mail_id
-
--- name: known
-select count(*) as known from judgements
-where account_id = %s and truth is not null and (known_by <> 'silence' or checked or not decided)
-
--- name: versions
-select version, examples, kept from classifiers where account_id = %s order by version
 
 -- name: tried
 insert into classifiers (account_id, version, user_id, examples, kept, why)

@@ -12,8 +12,9 @@ from http import HTTPStatus
 from uuid import UUID
 
 from email_assistant.accounts.account import Account
-from email_assistant.accounts.accounts import COLUMNS, Accounts, account_in
+from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
+from email_assistant.accounts.rows import COLUMNS, account_in
 from email_assistant.db import mails, threads
 from email_assistant.db.lease import Lease, LeaseLost
 from email_assistant.db.pool import Pool, fetched
@@ -76,9 +77,11 @@ class Labels:
         if not self.names:
             return False
         changed = False
-        for work in await self._due(lease.thread_id):
+        for number, work in enumerate(await self._due(lease.thread_id)):
             now_about(work.gmail_id)
             try:
+                if number:  # as the first was read just now
+                    await self.accounts.check_active(work.account.id)
                 changed |= await (self._look(lease, work) if work.relabelled else self._show(lease, work))
             except LeaseLost:
                 raise
@@ -111,7 +114,6 @@ class Labels:
     async def _set(self, gmail: Gmail, work: LabelWork, account: Account) -> None:
         ids = self._ids(account)
         others = [label_id for each, label_id in ids.items() if each != work.classification]
-        await self.accounts.check_active(account.id)
         await gmail.modify_labels(work.gmail_id, add=(ids[work.classification],), remove=others)
 
     async def _look(self, lease: Lease, work: LabelWork) -> bool:

@@ -9,6 +9,7 @@ from email_assistant.accounts.account import Account
 from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
 from email_assistant.accounts.vault import VaultError
+from email_assistant.db import checkpoints
 from email_assistant.db.holder import Holder
 from email_assistant.db.lease import Lease, held
 from email_assistant.db.order import lock_all
@@ -46,9 +47,8 @@ class Removal:
             unclear += await self._close(account, thread_id)
         async with self.pool.connection() as conn, conn.transaction():
             await lock_all(conn, account.id)
-            runs = "select id::text from runs where account_id = %s"
-            for table in ("checkpoints", "checkpoint_blobs", "checkpoint_writes"):
-                await conn.execute(f"delete from {table} where thread_id in ({runs})".encode(), (account.id,))
+            runs = await conn.execute("select id from runs where account_id = %s", (account.id,))
+            await checkpoints.forget(conn, [row["id"] for row in await runs.fetchall()])
             await conn.execute("delete from store where prefix like %s", (f"email_assistant.{account.id}.%",))
             await self.accounts.delete(conn, account.id)
         return unclear

@@ -1,23 +1,21 @@
 """What another model, or another text about the person, would make of mail that was worked on before: the agent's own
 prompts go out once more, with what its runs were given then. No tool runs, and nothing of it is kept."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Final, Literal
 from uuid import UUID
 
-from langchain_core.messages import AIMessage, AnyMessage
-from langchain_core.runnables import RunnableConfig
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 
 from email_assistant.accounts.account import Account
 from email_assistant.agents.mail.graph import MailAgent
 from email_assistant.agents.mail.own_letters import LettersShown
-from email_assistant.db.checkpoints import FencedSaver
+from email_assistant.agents.mail.prompts import conversation_message
 from email_assistant.db.pool import Pool, fetched
-from email_assistant.db.serializer import ForeignCheckpoint
 from email_assistant.db.statements import statements
 from email_assistant.gate.ledger import OWN_LETTERS
 from email_assistant.mail.survival import Survival, survival
@@ -26,7 +24,8 @@ from email_assistant.model import BadAnswer, ModelFault, ModelRefused
 from email_assistant.model.several import several
 from email_assistant.tools.send_email import LETTER
 from email_assistant.tools.spec import ToolError
-from email_assistant.work.handover import never_answered
+from email_assistant.work.conversations import Conversations, StoredMail, UnreadableMail, conversation_text, triage_text
+from email_assistant.work.handover import came_after, never_answered
 from email_assistant.work.precedents import precedents
 
 What = Literal["triage", "drafts"]
@@ -102,7 +101,7 @@ class Replay:
     def __init__(
         self,
         pool: Pool,
-        saver: FencedSaver,
+        conversations: Conversations,
         agent: MailAgent,
         complete: Complete,
         background: str | None,
@@ -110,7 +109,7 @@ class Replay:
         shows_letters: bool,
     ) -> None:
         self._pool = pool
-        self._saver = saver
+        self._conversations = conversations
         self._agent = agent
         self._complete = complete
         self._background = background
@@ -146,24 +145,27 @@ class Replay:
         await several(partial(one, case) for case in cases)
 
     async def _case(self, account: Account, row: Mapping[str, Any]) -> Replayable | None:
-        calls: Calls = ()
-        told: Sequence[AnyMessage] = ()
-        if proposed := row["proposed"]:
-            told, message = await self._told(row["run_id"], set(proposed))
-            if message is None:
-                return None
-            calls = [(call["name"], proposed.get(call["id"], call["args"])) for call in message.tool_calls]
+        try:
+            stored = await self._conversations.read(row["thread_id"])
+        except UnreadableMail:
+            return None
+        run = row["input"]
+        if not run.get("text"):
+            [of] = [each for each in stored if each.gmail_id == row["mail_id"]]
+            run = {**run, "text": triage_text(of, account.zone)}
+        calls: Calls = [(name, args) for name, args in row["proposed"] or ()]
+        told = await self._told(account, row, stored) if calls else ()
         tokens = (row["prompt"], row["completion"]) if row["prompt"] else None
         return Replayable(
             row["what"],
             row["run_id"],
-            row["input"],
+            run,
             account,
             row["mail_id"],
             row["sender"],
             row["subject"],
             row["at"],
-            _in_words(calls) if proposed else row["class"],
+            _in_words(calls) if calls else row["class"],
             row["corrected"],
             calls,
             told,
@@ -172,20 +174,25 @@ class Replay:
             row["letters"],
         )
 
-    async def _told(self, run_id: UUID, call_ids: set[str]) -> tuple[list[AnyMessage], AIMessage | None]:
-        """What was said in a run before the message with these calls, and that message."""
-        rows = await fetched(
-            self._pool, "select distinct checkpoint_ns as place from checkpoints where thread_id = %s", (str(run_id),)
-        )
-        for row in rows:
-            with suppress(ForeignCheckpoint):
-                config: RunnableConfig = {"configurable": {"thread_id": str(run_id), "checkpoint_ns": row["place"]}}
-                kept = await self._saver.aget_tuple(config)
-                messages = kept.checkpoint["channel_values"].get("messages", []) if kept else []
-                for number, message in enumerate(messages):
-                    if isinstance(message, AIMessage) and call_ids & {str(call["id"]) for call in message.tool_calls}:
-                        return messages[:number], message
-        return [], None
+    async def _told(
+        self, account: Account, row: Mapping[str, Any], stored: Sequence[StoredMail]
+    ) -> Sequence[AnyMessage]:
+        """What a run's model is told before its first proposal, of the mail that was there then."""
+        mail_id, covered = row["mail_id"], row["covered"]
+        newest = covered[-1] if mail_id in covered else mail_id
+        letters = [each for each in stored if each.gmail_id in {*row["input"]["mails"], newest}]
+        text = await asyncio.to_thread(conversation_text, letters, mail_id, newest, account.zone)
+        said = [row["instruction"]] if row["instruction"] else []
+        after = came_after(mail_id, covered) if mail_id in covered else ()
+        read = [
+            message
+            for call_id, name, answer in row["read"] or ()
+            for message in (
+                AIMessage("", tool_calls=[ToolCall(name=name, args={}, id=call_id, type="tool_call")]),
+                ToolMessage(answer, tool_call_id=call_id, name=name),
+            )
+        ]
+        return [HumanMessage(conversation_message(text, (), None, said, came_after=after)), *read]
 
     async def _replayed(self, case: Replayable, *, is_first: bool) -> Replayed:
         account = case.account

@@ -4,8 +4,8 @@
 -- What the person has corrected has the class of before that. What was sorted without a model is left out.
 select 'triage' as what, r.id as run_id, r.input, m.account_id, m.gmail_id as mail_id, m.sender, m.subject,
        m.received_at as at, coalesce(c.was, m.classification) as class,
-       case when m.classification <> c.was then m.classification end as corrected, null as proposed, u.prompt, u.completion,
-       r.created_at as began, null as letters
+       case when m.classification <> c.was then m.classification end as corrected, null as proposed, u.prompt,
+       u.completion, m.thread_id, r.created_at as began, null as letters
 from mails m
 cross join lateral (
     select id, input, created_at from runs where thread_id = m.thread_id and mail_id = m.gmail_id and input->>'given' is null
@@ -20,19 +20,26 @@ and coalesce(m.stage, 'model') in ('model', 'person')
 order by m.received_at desc, m.gmail_id desc limit %(last)s
 
 -- name: drafts
--- The first proposal of each run; of what the person has edited and was asked about again, as it was before.
+-- The first proposal of each run; of what the person has edited and was asked about again, as it was before. Before it
+-- the model had read the conversation, and what it called for itself; of those calls only their answers are kept.
 select 'drafts' as what, r.id as run_id, r.input, r.account_id, m.gmail_id as mail_id, m.sender, m.subject,
-       m.received_at as at, '' as class, null as corrected, first.proposed, u.prompt, u.completion,
+       m.received_at as at, '' as class, null as corrected, first.proposed, u.prompt, u.completion, r.thread_id,
+       array(select c.gmail_id from mails c where c.run_id = r.id order by c.received_at, c.gmail_id) as covered,
+       (select i.decision->>'args' from inbox_items i where i.run_id = r.id and i.kind = 'notification'
+        and i.decision->>'type' = 'response' limit 1) as instruction,
+       (select json_agg(json_build_array(g.call_id, g.tool, g.answer) order by g.id) from gate_calls g
+        where g.run_id = r.id and g.answer is not null and g.tool <> %(letters)s and g.at < asked.created_at) as read,
        r.created_at as began, (
            select answer from gate_calls where run_id = r.id and tool = %(letters)s and server is null
            order by id limit 1) as letters
 from runs r join mails m on m.account_id = r.account_id and m.gmail_id = r.mail_id
 cross join lateral (
-    select group_id from inbox_items where run_id = r.id and interrupt_id is not null and kind <> 'notification'
+    select group_id, created_at from inbox_items where run_id = r.id and interrupt_id is not null and kind <> 'notification'
     order by created_at, id limit 1) as asked
 cross join lateral (
-    select json_object_agg(call_id, case when i.reopened->>'args' is null then i.args else i.reopened->'args' end)
-           as proposed
+    select json_agg(json_build_array(
+               i.action, case when i.reopened->>'args' is null then i.args else i.reopened->'args' end)
+               order by i.created_at, i.id) as proposed
     from inbox_items i
     where run_id = r.id and group_id is not distinct from asked.group_id and interrupt_id is not null) as first
 left join lateral (

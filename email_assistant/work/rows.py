@@ -129,10 +129,21 @@ class RunRows:
         return cast("datetime", row["at"])
 
     async def finished(self, before: timedelta) -> list[UUID]:
-        """Runs that ended, begun longer ago than this, whose checkpoints are all still there."""
+        """Runs that ended, begun longer ago than this, whose checkpoints are all still there, and of which the last is
+        gone by: a chat remembers it, and a mail that comes back into the inbox goes on from it."""
         rows = await self._rows(
             """select id from runs where not pruned and created_at < clock_timestamp() - %s
-               and state in ('done', 'superseded') limit 1000""",
+               and state in ('done', 'superseded') and (mail_id is null or closed_with is not null) limit 1000""",
+            before,
+        )
+        return [row["id"] for row in rows]
+
+    async def over(self, before: timedelta) -> list[UUID]:
+        """Runs of mail that ended longer ago than this, to which nobody comes back, and whose checkpoints are there."""
+        rows = await self._rows(
+            """select id from runs where not pruned and mail_id is not null and closed_with is null
+               and state in ('done', 'failed', 'superseded')
+               and coalesce(ended_at, created_at) <= clock_timestamp() - %s limit 1000""",
             before,
         )
         return [row["id"] for row in rows]

@@ -13,7 +13,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 from email_assistant.accounts.account import Account
 from email_assistant.agents.chat.run import Turn
 from email_assistant.agents.mail.run import Run
-from email_assistant.db import mails, runs, threads
+from email_assistant.db import checkpoints, mails, runs, threads
 from email_assistant.db.lease import Lease, RowChange
 from email_assistant.db.pool import Connection
 from email_assistant.errors import AssistantError
@@ -154,10 +154,25 @@ class Runs(RunRows):
         await mails.hang(conn, lease, run_id, reason, along=[runs.acting(run_id, tries=0)])
 
     async def rested(
-        self, conn: Connection, lease: Lease, run_id: UUID, state: RunState, answer: str | None = None
+        self,
+        conn: Connection,
+        lease: Lease,
+        run_id: UUID,
+        state: RunState,
+        answer: str | None = None,
+        *,
+        drops: bool = False,
+        along: Sequence[RowChange] = (),
     ) -> None:
-        """The graph came to rest: in front of a person, or at its end."""
-        along = [threads.went_well(lease.thread_id), runs.rested(run_id, state, answer)]
+        """The graph came to rest: in front of a person, or at its end.
+
+        Args:
+            drops: nobody goes on from here: its checkpoints go, and only together with that.
+            along: what it asks.
+        """
+        dropped = checkpoints.dropped(run_id) if drops else ()
+        row = runs.rested(run_id, state, answer, pruned=drops)
+        along = [threads.went_well(lease.thread_id), row, *dropped, *along]
         await mails.rested(conn, lease, run_id, state, along=along)
 
     async def fail(self, conn: Connection, run_id: UUID, reason: str, *, after: bool = False) -> None:
@@ -182,12 +197,14 @@ class Runs(RunRows):
 
     # What triage came to
 
-    async def cover_alone(self, conn: Connection, run_id: UUID, mail_id: str, thread_id: UUID) -> list[str] | None:
+    async def cover_alone(
+        self, conn: Connection, lease: Lease, run_id: UUID, mail_id: str, thread_id: UUID
+    ) -> list[str] | None:
         """Let a run cover all that is unanswered in its thread, where none was open when it was made, under the same
         lease; returns Gmail's ids of the mails, oldest first. None: another one of them is to be answered first, and
-        all are left to its run.
+        all are left to its run. Raises LeaseLost.
         """
-        covered, foremost = await mails.cover(conn, run_id, thread_id)
+        covered, foremost = await mails.cover_alone(conn, lease, run_id, thread_id)
         if foremost == mail_id:
             return covered
         await mails.leave(conn, run_id)

@@ -3,36 +3,33 @@
 So a lost, doubled, late or reordered job changes nothing, and job arguments (which the queue logs) are ids only.
 """
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, LiteralString
+from typing import Final
 from uuid import UUID
 
-from procrastinate import App, JobContext, PsycopgConnector
-from procrastinate.worker import Worker
-from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
-from email_assistant.db.pool import Connection, Pool, StoppablePool, session_settings
-from email_assistant.meters import measured
+from email_assistant.db.pool import Connection, Pool, Statement
 from email_assistant.work.pulse import Pulse
 
 log = logging.getLogger(__name__)
 
-BACKGROUND, DECISIONS, BACKFILL = "background", "decisions", "backfill"
-_DECISION_SLOTS = 2
-_BACKFILL_SLOTS = 2
-_CONNECTIONS = 4
-_POLL_SECONDS = 2.0
-"""How late a job starts at most when its notification was lost."""
-_STALLED_SECONDS = 30.0
-"""A queue that nobody asked for a job for so long, with slots free, is served no more."""
-_LOOKS = "mailboxes have not been put down to be looked at"
+BACKGROUND, DECISIONS, MAILBOXES = "background", "decisions", "backfill"
 _FIRST = 10
-"""Priority of looking for mail, before work on what was found."""
+"""Priority of looking for new mail, before older mail."""
+# As Procrastinate tells of a job that was added (`procrastinate_notify_queue_job_inserted_v1`).
+_REMIND = """
+select pg_notify('procrastinate_queue_v1#' || name, json_build_object('type', 'job_inserted', 'job_id', job.id)::text),
+       null as seconds
+from unnest(%s::text[]) as queue (name) cross join lateral (
+    select id from procrastinate_jobs where queue_name = name and status = 'todo'
+    and coalesce(scheduled_at, '-infinity') <= clock_timestamp() limit 1) as job
+union all
+select null, extract(epoch from min(scheduled_at) - clock_timestamp())
+from procrastinate_jobs where status = 'todo' and scheduled_at > clock_timestamp()"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,31 +55,9 @@ class Handlers:
 class Queue:
     def __init__(self, pool: Pool, url: str) -> None:
         self._pool = pool
-        self._pulse = Pulse()
-        # A pool of its own: the listener opens its connection with the pool's settings and names autocommit again, so
-        # that it can't stand among them.
-        self._app = App(
-            connector=_Connector(
-                self._asked,
-                pool_factory=StoppablePool,
-                conninfo=url,
-                kwargs=session_settings(url),
-                min_size=0,
-                max_size=_CONNECTIONS,
-                configure=_autocommit,
-            )
-        )
-
-    @property
-    def pulse(self) -> Pulse:
+        self._url = url
+        self.pulse: Final = Pulse()
         """Of what this process does over and over with the queue."""
-        return self._pulse
-
-    async def open(self) -> None:
-        await self._app.open_async()
-
-    async def close(self) -> None:
-        await self._app.close_async()
 
     async def decided(self, conn: Connection, thread_id: UUID, at: datetime | None) -> None:
         """Wake a conversation for a person, at the end of the undo window, in the caller's transaction."""
@@ -92,25 +67,25 @@ class Queue:
         """Wake conversations for new mail, in the caller's transaction."""
         await _add(conn, [_advance(BACKGROUND, thread_id) for thread_id in thread_ids])
 
+    def reminder(self) -> Statement:
+        """What reminds workers of the jobs that should have begun, such as those whose notification was lost or whose
+        time has come, and gives as `seconds` how long it is until the next one; null: none is known."""
+        return _REMIND, ([BACKGROUND, DECISIONS, MAILBOXES],)
+
     async def sweep(self, due: Iterable[Due], account_ids: Iterable[UUID]) -> None:
         """Wake what was forgotten."""
         jobs = [_advance(DECISIONS if thread.decided else BACKGROUND, thread.id) for thread in due]
         await self._wake([*jobs, *(_job(BACKGROUND, "learn", each, lock="learn") for each in account_ids)])
 
     async def poll(self, account_ids: Iterable[UUID]) -> None:
-        """Have mailboxes looked at; triggers from several processes collapse into one job."""
+        """Have mailboxes looked at before their time; triggers from several processes collapse into one job."""
         await self._wake(
-            [_job(BACKGROUND, "sync_account", each, lock="account", priority=_FIRST) for each in account_ids]
+            [_job(MAILBOXES, "sync_account", each, lock="account", priority=_FIRST) for each in account_ids]
         )
-        self._pulse.beat(_LOOKS)
-
-    def schedules(self, within: float) -> None:
-        """From now on this process has mailboxes looked at, at least once `within` seconds."""
-        self._pulse.expect(_LOOKS, within)
 
     async def backfill(self, account_id: UUID) -> None:
         """Have a batch of older mail fetched, apart from all else, which never waits for it."""
-        await self._wake([_job(BACKFILL, "backfill_account", account_id, lock="backfill")])
+        await self._wake([_job(MAILBOXES, "backfill_account", account_id, lock="backfill")])
 
     async def _wake(self, jobs: list[dict[str, object]]) -> None:
         async with self._pool.connection() as conn:
@@ -123,90 +98,9 @@ class Queue:
 
     async def work(self, handlers: Handlers, *, slots: int, stop_seconds: float) -> None:
         """Run jobs until cancelled; then those that run get `stop_seconds` to end, and are handed back after that."""
-        self._bind(handlers)
-        async with asyncio.TaskGroup() as workers:  # which, unlike gather, waits for all when it is cancelled
-            workers.create_task(self._work(BACKGROUND, slots, stop_seconds))
-            workers.create_task(self._work(DECISIONS, _DECISION_SLOTS, stop_seconds))
-            workers.create_task(self._work(BACKFILL, _BACKFILL_SLOTS, stop_seconds))
+        from email_assistant.work.worker import work  # whose library takes long to load; most commands run no jobs
 
-    async def _work(self, queue: str, slots: int, stop_seconds: float) -> None:
-        self._pulse.expect(_unasked(queue), _STALLED_SECONDS)
-        busy = 0
-
-        async def run(job: Callable[[], Awaitable[Any]], context: JobContext, worker: Worker) -> Any:
-            nonlocal busy
-            busy += 1
-            if busy == slots:  # so nothing is asked for, which is as it should be
-                self._pulse.pause(_unasked(queue))
-            try:
-                with measured("job", context.job.task_name):
-                    return await job()
-            finally:
-                busy -= 1
-                self._asked(queue)
-
-        # A restart of the database makes a worker return as if it had been asked to.
-        while True:
-            try:
-                await self._app.run_worker_async(
-                    queues=[queue],
-                    name=queue,
-                    concurrency=slots,
-                    fetch_job_polling_interval=_POLL_SECONDS,
-                    install_signal_handlers=False,
-                    shutdown_graceful_timeout=stop_seconds,
-                    delete_jobs="always",
-                    worker_middleware=[run],
-                )
-            except asyncio.CancelledError:
-                raise
-            except Exception:
-                log.warning("the worker of queue %s stopped; starting it again", queue, exc_info=True)
-            await asyncio.sleep(1)
-
-    def _asked(self, queue: str) -> None:
-        self._pulse.beat(_unasked(queue))
-
-    def _bind(self, handlers: Handlers) -> None:
-        @self._app.task(name="sync_account", queue=BACKGROUND)
-        async def sync_account(account_id: str) -> None:
-            await handlers.sync_account(UUID(account_id))
-
-        @self._app.task(name="backfill_account", queue=BACKFILL)
-        async def backfill_account(account_id: str) -> None:
-            await handlers.backfill_account(UUID(account_id))
-
-        @self._app.task(name="advance_thread", queue=BACKGROUND)
-        async def advance_thread(thread_id: str) -> None:
-            await handlers.advance_thread(UUID(thread_id))
-
-        @self._app.task(name="learn", queue=BACKGROUND)
-        async def learn(account_id: str) -> None:
-            await handlers.learn(UUID(account_id))
-
-        # With a periodic task a worker notices that the database restarted; without one it loses its notifications.
-        @self._app.periodic(cron="*/10 * * * *")
-        @self._app.task(name="tidy", queue=BACKGROUND, queueing_lock="tidy")
-        async def tidy(timestamp: int) -> None:
-            await handlers.tidy()
-
-
-class _Connector(PsycopgConnector):
-    """Tells which queue was asked for a job, and has answered."""
-
-    def __init__(self, asked: Callable[[str], None], **settings: Any) -> None:
-        super().__init__(**settings)
-        self._asked = asked
-
-    async def execute_query_one_async(self, query: LiteralString, **arguments: Any) -> dict[str, Any]:
-        row: dict[str, Any] = await super().execute_query_one_async(query, **arguments)
-        for queue in arguments.get("queues") or ():
-            self._asked(queue)
-        return row
-
-
-def _unasked(queue: str) -> str:
-    return f"the queue {queue} has not been asked for work"
+        await work(self._url, handlers, self.pulse, slots=slots, stop_seconds=stop_seconds)
 
 
 def _advance(queue: str, thread_id: UUID) -> dict[str, object]:
@@ -250,8 +144,3 @@ async def _add(conn: Connection, jobs: list[dict[str, object]]) -> None:
            order by queueing_lock on conflict do nothing""",
         (Jsonb(jobs),),
     )
-
-
-async def _autocommit(conn: AsyncConnection[Any]) -> None:
-    """Each of Procrastinate's statements stands alone."""
-    await conn.set_autocommit(True)

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import httpx
 
 from email_assistant.google.account import GoogleAccount
+from email_assistant.google.client import Wire
 from email_assistant.google.gmail import Change, Message
 from tests.doubles.emulator import EmulatedGoogle, require_node
 from tests.doubles.front import Front
@@ -55,7 +56,7 @@ class Stage:
 
     def log_in(self, **changes: str) -> GoogleAccount:
         """A client of its own, which has no access token yet."""
-        return GoogleAccount({**self.login, **changes}, root=self.root, timeout=20)
+        return GoogleAccount({**self.login, **changes}, Wire(self.root), timeout=20)
 
     def refresh(self, **changes: str) -> httpx.Response:
         form = {"grant_type": "refresh_token", **self.login, **changes}

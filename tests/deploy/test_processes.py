@@ -67,7 +67,7 @@ def env_file(tmp_path: Path, google: Google, model: Model) -> Path:
         "EMAIL_ASSISTANT_POLL_SECONDS": 0.5,
         "EMAIL_ASSISTANT_SWEEP_SECONDS": 0.5,
         "EMAIL_ASSISTANT_UNDO_SECONDS": 0,
-        "EMAIL_ASSISTANT_WORKERS": 1,  # at one conversation at a time, so that all processes are needed
+        "EMAIL_ASSISTANT_CONCURRENCY": 1,  # at one conversation at a time, so that all processes are needed
     }
     with file.open("a") as lines:
         lines.writelines(f"{name}={value}\n" for name, value in ours.items())

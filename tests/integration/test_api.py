@@ -865,6 +865,8 @@ class TestToken:
             "/api/mails/{mail_id}/retry",
             "/api/mails/{mail_id}/correct",
             "/api/mails/{mail_id}/trail",
+            "/api/mails/{mail_id}/forget",
+            "/api/export",
             "/api/accounts",
             "/api/activity",
             "/api/stop",

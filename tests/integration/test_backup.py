@@ -1,10 +1,12 @@
 """Backup and restore: all comes back, and nothing is carried out from an old state of things."""
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
 import psycopg
 import pytest
+from cryptography.fernet import Fernet
 
 from email_assistant.db.backup import back_up
 from email_assistant.db.pool import session_settings
@@ -218,3 +220,39 @@ def test_a_new_home_gets_the_key_along(tmp_path: Path, daemon: Daemon, google: G
 
     [account] = daemon.cli("account", "list", "--json")["items"]
     assert account["last_error"] is None
+
+
+class TestDrill:
+    def test_it_tells_what_a_backup_holds_and_touches_nothing(
+        self, daemon: Daemon, google: Google, model: Model, file: str, database_url: str
+    ) -> None:
+        model.script([[reply("Friday is fine."), DONE]])
+        google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+        [item] = daemon.pending()
+        daemon.cli("memory", "add", "response_preferences", "Sign with Ada.")
+        daemon.cli("backup", file)
+        daemon.environment["DATABASE_URL"] = (
+            "postgresql://nobody@127.0.0.1:1/nowhere"  # of the real one nothing is asked
+        )
+
+        found = daemon.cli("restore", "--check", file, "--json")
+
+        told = {name: found[name] for name in ("accounts", "mails", "waiting", "rules", "secrets")}
+        assert told == {"accounts": [ADA], "mails": 1, "waiting": 1, "rules": 1, "secrets": 1}
+        assert found["last_mail"] is not None
+        assert found["seconds"] > 0
+        said = daemon.cli("restore", "--check", file)
+        assert "can be restored: in " in said
+        assert re.search(r"1 mails, the last of 20\d\d-", said)
+        assert daemon.item(item["id"])["status"] == "pending"
+        daemon.until_polled(2)
+
+    def test_a_backup_whose_key_is_another_fails(self, daemon: Daemon, file: str, tmp_path: Path) -> None:
+        daemon.cli("backup", file)
+        daemon.stop()
+        other = str(tmp_path / "other.tar.gz")
+        settings = daemon.environment["DATABASE_URL"]
+        back_up(settings, {"secret_key": Fernet.generate_key().decode()}, Path(other))
+        daemon.cli("restore", "--check", file)
+        refused = daemon.run("restore", "--check", other)
+        assert (refused.returncode, "can't be read with this key" in refused.stderr) == (1, True)

@@ -241,8 +241,8 @@ class TestSettings:
     @pytest.mark.parametrize(
         ("name", "value"),
         [
-            ("EMAIL_ASSISTANT_WORKERS", "0"),
-            ("EMAIL_ASSISTANT_WORKERS", "many"),
+            ("EMAIL_ASSISTANT_CONCURRENCY", "0"),
+            ("EMAIL_ASSISTANT_CONCURRENCY", "many"),
             ("EMAIL_ASSISTANT_LOG_LEVEL", "LOUD"),
             ("EMAIL_ASSISTANT_POLL_SECONDS", "nan"),
             ("EMAIL_ASSISTANT_POLL_SECONDS", "inf"),

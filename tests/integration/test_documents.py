@@ -33,7 +33,7 @@ OF_OTHERS = {
     **dict.fromkeys(("pip", "npm"), "they install from registries, as `.ci/run` does"),
     "gcloud": "it needs a project at Google; what follows from it is in `test_google_push.py`",
     **dict.fromkeys(
-        ("docker", "kubectl", "sed", "sudo", "umask", "cat", "cd", "uvx"),
+        ("docker", "kubectl", "sed", "sudo", "git", "umask", "cat", "cd", "uvx"),
         "they deploy; the test of `deploy/` starts the same processes without Docker, systemd and a cluster",
     ),
 }
@@ -41,6 +41,7 @@ OF_OTHERS = {
 
 NOT_RUN = {
     "uv sync --locked": "the tests run in what it makes",
+    "uv build --wheel": "`test_wheel.py` does, and runs the demo from it",
     "uv venv tests/llama/.venv": "it installs from a registry, as `.ci/run` does",
     "uv pip install --python tests/llama/.venv --no-deps --require-hashes -r tests/llama/requirements.txt": "likewise",
     "uv venv --seed tests/open_edison/.venv": "likewise",
@@ -54,9 +55,11 @@ NOT_RUN = {
     'EMAIL_ASSISTANT_CHAOS_KILLS=1000 uv run pytest -s -m "long or not long" tests/chaos/test_storm.py': "20 minutes; "
     "the storm of the tests themselves is a short one",
     "uv run python -m tests.picture docs/inbox.png": "`browser/test_picture.py` does",
-    "uv run python -m tests.benchmark.chat": "it measures, by hand",
-    "uv run python -m tests.benchmark.mail --mails 20 --burst 1000": "it measures, by hand",
     "uv run email-assistant bench cost": "`test_bench.py` does",
+    "uv run email-assistant bench speed": "`test_bench.py` does, with less of everything",
+    "uv run email-assistant bench speed --only cpu --only statements": "likewise",
+    "uv run email-assistant bench speed --json > speed.json": "likewise",
+    "uv run email-assistant bench capacity --measured speed.json": "`test_bench.py` does, with a file of its own",
     "uv run email-assistant rehearse": "`test_own_rehearsal.py` does",
     'uv run email-assistant rehearse --mbox "All mail.mbox" --address you@example.com': "`test_rehearse.py` does",
     'uv run email-assistant eval rehearsal --mbox "All mail.mbox" --address you@example.com': "`test_rehearse.py` does",
@@ -94,6 +97,10 @@ ON_THE_DEMO = {
     "uv run email-assistant inbox": Comes("waiting for you", keys=b"q"),
     "uv run email-assistant mails files MAIL": Comes("quote-shelves.csv", put={"MAIL": "{with_file}"}),
     "uv run email-assistant mails files MAIL --save 1": Comes("Saved as quote-", put={"MAIL": "{with_file}"}),
+    "uv run email-assistant why MAIL": Comes("It came in from", put={"MAIL": "{with_file}"}),
+    "uv run email-assistant export my-data.zip": Comes("Wrote my-data.zip"),
+    "uv run email-assistant forget mail MAIL": Comes("Nothing was forgotten yet", put={"MAIL": "{with_file}"}),
+    "uv run email-assistant forget correspondent bob@example.org": Comes("forgotten yet|is stored"),
     "uv run email-assistant status": Comes("Waiting for you: [1-9]"),
     "uv run email-assistant doctor": Comes("✓ database"),
     'uv run email-assistant chat "what waits for me?"': Comes("wait"),
@@ -149,6 +156,7 @@ ON_ONES_OWN = {
     "uv run email-assistant up": Comes("Your inbox: http", stays=True, put=ANY_PORT),
     "uv run email-assistant status --env-file work.env": Comes(f"{ALEX}: active"),
     "uv run email-assistant backup assistant.tar.gz": Comes("Wrote assistant.tar.gz"),
+    "uv run email-assistant restore --check assistant.tar.gz": Comes("can be restored: in "),
     "uv run email-assistant restore --replace assistant.tar.gz": Comes(f"Restored {ALEX}"),
     "EMAIL_ASSISTANT_HOME=~/assistant-of-eve uv run email-assistant up --port 8775": Comes(
         "Your inbox: http", stays=True, put={"8775": "0"}, settings={"DATABASE_URL": "{eves}"}

@@ -19,7 +19,7 @@ from pydantic import SecretStr
 import email_assistant.app
 from email_assistant.app import open_app
 from email_assistant.daemon import Daemon, open_daemon
-from email_assistant.db.pool import Connection, Pool, make_pool
+from email_assistant.db.pool import Connection, Pool, fetched, make_pool
 from email_assistant.google.errors import Transient
 from email_assistant.settings import Settings
 from tests.doubles.google import Google
@@ -107,8 +107,8 @@ async def live(daemon: Daemon) -> None:
         waiting, _ = await app.inbox.page(app.user_id, status="pending")
         for item in waiting:
             await app.inbox.decide(app.user_id, item.id, {"type": "accept"}, by="test")
-        for account_id in await app.teaching.unlearned(app.settings.provider):
-            await daemon.learn(account_id)
+        for row in await fetched(app.pool, *app.teaching.unlearned(app.settings.provider)):
+            await daemon.learn(row["account_id"])
         if not waiting and await daemon.due.is_at_rest():
             return
         await asyncio.sleep(0.02)

@@ -163,7 +163,7 @@ class TestAlive:
     ) -> None:
         model.script(lambda request: [reply(f"To {request.mail.id}."), DONE])
         # The queue's worker stops and starts again with the server, and hands back what goes on for longer than this.
-        settings = {"lease_seconds": 60, "google_timeout_seconds": 20, "workers": RUNS, "stop_seconds": 60}
+        settings = {"lease_seconds": 60, "google_timeout_seconds": 20, "concurrency": RUNS, "stop_seconds": 60}
         with Daemon(tmp_path, server.url("leases"), google, model, **settings) as daemon:
             daemon.account_add(ADA)
             hold = Hold()

@@ -298,7 +298,7 @@ async def waits_for_a_lock(home: Home) -> bool:
 
 class TestDecisionsComeFirst:
     def test_they_are_served_while_all_background_work_hangs(self, start: Start, google: Google, model: Model) -> None:
-        daemon = start(workers=2)
+        daemon = start(concurrency=2)
         model.script([[reply("Friday is fine."), DONE]])
         mail_id = google.deliver(BOB, "Lunch?", "Does Friday suit you?")
         [item] = daemon.pending()

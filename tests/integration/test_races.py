@@ -642,7 +642,7 @@ class TestAModelThatHangs:
         self, open_home: OpenHome, google: Google, model: Model
     ) -> None:
         model.script([[reply("Friday is fine."), DONE]])
-        async with open_home(workers=2, undo_seconds=0.5) as home:
+        async with open_home(concurrency=2, undo_seconds=0.5) as home:
             mail_id = await home.receive()
             [item] = await home.pending()
             hold = Hold()

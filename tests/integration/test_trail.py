@@ -8,7 +8,9 @@ import httpx
 import pytest
 import pytest_asyncio
 
+from email_assistant.app import open_memory
 from email_assistant.inbox.items import NoItem
+from email_assistant.trail.story import Trail
 from email_assistant.web.app import create_api
 from tests.doubles.google import Google
 from tests.doubles.model import Model
@@ -67,6 +69,9 @@ class TestTrail:
         assert by_name["sent"]["detail"]["external_id"] == google.sent[0].id
         assert by_name["learned"]["detail"]["rule"] == "Sign with Ada."
         assert by_name["learned"]["item"] == str(item.id)
+        facts = (await http.get(f"/api/mails/{mail_id}/trail")).json()["facts"]
+        assert any(by_name["started"]["run"] in fact for fact in facts)
+        assert any("stub-model was asked" in fact for fact in facts)
         assert by_name["started"]["detail"]["calls"] == 3
         assert by_name["started"]["detail"]["tokens"] > 0
 
@@ -89,6 +94,50 @@ class TestTrail:
         assert (await http.post(f"/api/mails/{failing}/retry")).status_code == 200
         await home.carry_on()
         assert [event["what"] for event in await told(http, failing)][-2:] == ["retried", "proposed"]
+
+    @pytest.mark.parametrize("of", ["mail", "its beginning", "message id", "item", "run"])
+    async def test_it_is_found_by_every_id_that_is_shown(
+        self, home: Home, google: Google, model: Model, of: str
+    ) -> None:
+        model.script(lambda _: [reply("Fine."), DONE])
+        mail_id = await home.receive()
+        await home.receive("Elsewhere", from_="Eve <eve@example.net>")
+        [item] = [item for item in await home.pending() if item.mail_id == mail_id]
+        named = {
+            "mail": mail_id,
+            "its beginning": mail_id,
+            "message id": google.message(mail_id).message_id,
+            "item": str(item.id)[:8],
+            "run": str(item.run_id)[:8],
+        }[of]
+        trail = Trail(home.app.pool, open_memory(home.app))
+        assert await trail.find(home.app.user_id, named) == (mail_id, ADA)
+        with pytest.raises(NoItem):
+            await trail.find(home.app.user_id, "")
+        with pytest.raises(NoItem):
+            await trail.find(home.app.user_id, "nothing")
+
+    async def test_a_rule_that_decided_is_named_with_its_origin_and_what_was_said_of_habits(
+        self, home: Home, google: Google, model: Model, http: httpx.AsyncClient
+    ) -> None:
+        model.on_triage("notify")
+        first = await home.receive()
+        await home.app.corrections.correct(home.app.user_id, first, "ignore", "cli")
+        await home.carry_on()
+        await learn(home)
+        second = await home.receive("Again")
+        story = await told(http, second)
+        [rule] = [event for event in story if event["what"] == "went by"]
+        assert "bob@example.org" in rule["text"]
+        assert "From bob@example.org" in rule["text"]
+        await home.sql(
+            """update judgements set thought = 'ignore', confidence = 0.9, decided = true, truth = 'respond',
+               known_by = 'corrected' where mail_id = %s""",
+            second,
+        )
+        [judged] = [event for event in await told(http, second) if event["what"] == "judged"]
+        assert "took it for ignore (90% sure), and may decide that by themselves" in judged["text"]
+        assert "It turned out to be respond (corrected)." in judged["text"]
 
     async def test_no_such_mail_and_another_users(self, home: Home, model: Model, http: httpx.AsyncClient) -> None:
         assert (await http.get("/api/mails/nothing/trail")).status_code == 404

@@ -33,6 +33,7 @@ WRITER: Mapping[str, str] = {
     "inbox_items": "inbox/rows.sql",
     "judgements": "work/judgements.sql",
     "left_drafts": "outgoing/left_drafts.py",
+    "forgotten": "work/forgetting.sql",
     "gate_begun": "gate/sessions.sql",
     "gate_calls": "gate/ledger.py",
     "gate_ended": "gate/sessions.sql",
@@ -61,9 +62,10 @@ ANY: Mapping[str, str] = {
 }
 """Who writes any table, and why."""
 UNNAMED: Mapping[str, str] = {
-    **ANY,
+    **{path: ANY[path] for path in ("bench/inbox.py", "db/restore.py")},
+    "accounts/rekey.py": "what is encrypted, which it encrypts anew",
     "db/lease.py": "the leases' own columns, of conversations, accounts and items",
-    "work/removal.py": "LangGraph's tables, by the names that it has for them",
+    "db/checkpoints.py": "LangGraph's tables, by the names that it has for them",
 }
 """Who writes tables whose names stand in no statement, and why."""
 

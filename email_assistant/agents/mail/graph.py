@@ -83,8 +83,9 @@ class MailAgent(Assistant):
     async def triage_router(self, state: MailState, config: RunnableConfig) -> Command[str]:
         run = state["run"]
         settled = await self.settle(run, await self._triage(run, config), lease_of(config))
-        # Read by processes of an earlier version that run beside this one during an upgrade.
-        covering = {**run, "covers": list(settled.covers)}
+        # `covers` is read by processes of an earlier version that run beside this one during an upgrade. What the mail
+        # says stands in the opening from here on.
+        covering = {**run, "covers": list(settled.covers), "text": ""}
         if settled.classification == "notify":
             return Command(goto="triage_interrupt_handler", update={"run": covering, "opening": settled.opening})
         if settled.classification == "respond":
@@ -123,8 +124,9 @@ class MailAgent(Assistant):
     ) -> Sequence[AnyMessage]:
         """The messages with the person's own letters before the conversation. They are in no checkpoint: none is shown
         any more once the person says so."""
-        block = await self.own_letters.block(run, account) if self.own_letters else ""
         opening, *rest = messages
+        answered = opening.text.rpartition("<mail ")[2]  # it stands last
+        block = await self.own_letters.block({**run, "text": answered}, account) if self.own_letters else ""
         return [HumanMessage(f"{block}\n\n{opening.text}"), *rest] if block else messages
 
     async def ran(self, call: Call, name: str, args: dict[str, Any]) -> Ran:

@@ -29,6 +29,7 @@ from pydantic import BaseModel, Field, SecretStr
 from typing_extensions import TypedDict
 
 from email_assistant.google.account import GoogleAccount
+from email_assistant.google.client import Wire
 from email_assistant.google.gmail import Gmail
 from email_assistant.tracing import keep_langsmith_off
 
@@ -179,7 +180,8 @@ def _proposal(state: BareState) -> dict[str, Any]:
 async def serve(settings: FloorSettings) -> None:
     """Do what standard input says until it ends: `ignored 20` or `accepted 20`."""
     keep_langsmith_off()
-    account = GoogleAccount(settings.token, root=settings.google_root, timeout=20)
+    wire = Wire(settings.google_root)
+    account = GoogleAccount(settings.token, wire, timeout=20)
     model = ChatOpenAI(model="canned", base_url=settings.model_url, api_key=SecretStr("bench"), max_retries=0)
     pool: AsyncConnectionPool[AsyncConnection[DictRow]] = AsyncConnectionPool(
         settings.database, kwargs={"autocommit": True, "row_factory": dict_row}, max_size=20, open=False
@@ -196,7 +198,7 @@ async def serve(settings: FloorSettings) -> None:
             way, mails = line.split()
             await ways[way](int(mails))
             _say("done")
-    await account.aclose()
+    await wire.aclose()
 
 
 def _say(word: str) -> None:

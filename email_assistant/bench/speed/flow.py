@@ -5,7 +5,9 @@ import heapq
 import time
 from collections.abc import Sequence
 
+from email_assistant.bench.capacity import Mail, simulate
 from email_assistant.bench.speed.figures import Figure, Limit, Progress, Size
+from email_assistant.bench.speed.processes import cpu_seconds
 from email_assistant.bench.speed.stage import Stage, postgres, scratch, staged, until
 from email_assistant.settings import Settings
 
@@ -27,25 +29,32 @@ async def in_flight(size: Size, progress: Progress) -> list[Figure]:
             async with staged(server, folder, f"slots_{usual}", workers=slots) as stage:
                 progress(f"{slots} in flight")
                 await stage.handle("ignored", min(slots, 8))
-                share, mails = await _share(stage, slots, seconds)
-            note = f"{mails} ignored mails, a model of {seconds:g} s ± {_JITTER:.0%}"
+                share, expected = await _shares(stage, slots, seconds)
+            answered = f"{slots * _EACH} ignored mails, a model of {seconds:g} s ± {_JITTER:.0%}"
+            note = f"{answered}; `bench capacity` would have expected {expected:.2f}"
             figures.append(
                 Figure(f"{slots} in flight", "of the ideal", [share], Limit(least, at_least=True), note=note)
             )
-    shipped = float(Settings.model_fields["workers"].default)
+    shipped = float(Settings.model_fields["concurrency"].default)
     figures.append(Figure("mails in flight, as it ships", "", [shipped], Limit(_LEAST_SLOTS, at_least=True)))
     return figures
 
 
-async def _share(stage: Stage, slots: int, seconds: float) -> tuple[float, int]:
+async def _shares(stage: Stage, slots: int, seconds: float) -> tuple[float, float]:
+    """How much of what is possible was done, and how much `bench capacity` would have expected of as many slots, for
+    the same answers of the model and as much processor time."""
     model = stage.outside.model
     model.seconds, model.jitter = seconds, _JITTER
     mails = await stage.outside.deliver("ignored", slots * _EACH)
+    used = cpu_seconds(stage.program.pid)
     await stage.program.look()
     await until(lambda: bool(model.waits), "the model is asked", every=0.005)
     began = time.monotonic()
     await stage.until_done(mails)
-    return ideal(model.waits, slots) / (time.monotonic() - began), len(mails)
+    took = time.monotonic() - began
+    own = (cpu_seconds(stage.program.pid) - used) / len(mails) / 2
+    _, simulated = simulate([Mail(0.0, (own, own), (wait,)) for wait in model.waits], 1, slots)
+    return ideal(model.waits, slots) / took, ideal(model.waits, slots) / simulated
 
 
 def ideal(waits: Sequence[float], slots: int) -> float:

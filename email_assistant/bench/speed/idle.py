@@ -49,7 +49,7 @@ async def accounts(size: Size, progress: Progress) -> list[Figure]:
 
 async def alone(size: Size, progress: Progress) -> list[Figure]:
     """One account, with everything as it ships, while nothing happens."""
-    seconds = size.of(60, 4)
+    seconds = size.of(40, 4)
     shares, transactions = [], []
     with scratch() as folder, postgres(folder) as server:
         async with staged(server, folder, "alone", poll_seconds=_POLL_SECONDS) as stage:

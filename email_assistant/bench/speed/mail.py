@@ -36,26 +36,29 @@ async def cpu(size: Size, progress: Progress) -> list[Figure]:
     """Milliseconds of processor time that a mail takes of the program and of Postgres, and that it takes of a bare
     graph and of Postgres; each in turn, since a machine is not equally fast all the time."""
     mails, took = size.of(40, 2), {(who, way): list[float]() for who in ("ours", "floor") for way in _WAYS}
-    for round_ in range(_ROUNDS):
-        progress(f"round {round_ + 1} of {_ROUNDS}")
-        with scratch() as folder, postgres(folder) as server:
-            async with staged(server, folder, "ours") as stage:
+    with scratch() as folder, postgres(folder) as server:
+        async with staged(server, folder, "ours") as stage, _floor(server, folder) as floor:
+            progress("both get warm")
+            for way in _WAYS:
+                await stage.handle(way, size.of(_WARM))
+                await floor.handle(way, size.of(_WARM))
+            for round_ in range(_ROUNDS):
+                progress(f"round {round_ + 1} of {_ROUNDS}")
                 for way in _WAYS:
-                    await stage.handle(way, size.of(_WARM))
-                    began = stage.cpu()
-                    await stage.handle(way, mails)
-                    took["ours", way].append((stage.cpu() - began) / mails * 1000)
-            async with _floor(server, folder) as floor:
-                for way in _WAYS:
-                    await floor.handle(way, size.of(_WARM))
-                    began = floor.cpu()
-                    await floor.handle(way, mails)
-                    took["floor", way].append((floor.cpu() - began) / mails * 1000)
+                    took["ours", way].append(await _of_each(stage, way, mails))
+                    with stage.program.frozen():  # what it does by itself is not the floor's
+                        took["floor", way].append(await _of_each(floor, way, mails))
     note = f"of the program and Postgres, {mails} mails that come in together, {_ROUNDS} rounds"
     return [
         Figure(f"CPU of a mail, {way}", "ms", took["ours", way], Limit(_MOST_CPU), took["floor", way], note)
         for way in _WAYS
     ]
+
+
+async def _of_each(whose: "Stage | _Floor", way: Way, mails: int) -> float:
+    began = whose.cpu()
+    await whose.handle(way, mails)
+    return (whose.cpu() - began) / mails * 1000
 
 
 @dataclass(frozen=True)
@@ -105,8 +108,8 @@ async def _floor(server: Server, folder: Path) -> AsyncIterator[_Floor]:
 async def statements(size: Size, progress: Progress) -> list[Figure]:
     """Statements of a mail that comes alone, from its arrival to its end: the poll that fetches it, jobs, and of an
     accepted one the look at its item and the decision by HTTP. What runs meanwhile while there is no mail is not
-    counted, nor what looks for something to learn from."""
-    mails, figures = size.of(20, 2), []
+    counted, nor what looks for something to learn from. Of a burst, the jobs, each of which a worker takes up."""
+    mails, burst, figures = size.of(20, 2), size.of(200, 5), list[Figure]()
     with scratch() as folder, postgres(folder) as server:
         async with staged(server, folder, "mail") as stage:
             for way in _WAYS:
@@ -123,7 +126,17 @@ async def statements(size: Size, progress: Progress) -> list[Figure]:
                 figures.append(
                     Figure(f"statements of a mail, {way}", "", all_, Limit(_MOST_STATEMENTS[way]), note=note)
                 )
-    return figures
+            progress(f"a burst of {burst}")
+            before = _jobs(stage)
+            await stage.handle("ignored", burst)
+            jobs = (_jobs(stage) - before) / burst
+    return [*figures, Figure("jobs of a mail", "", [jobs], note=f"{burst} mails that come in together")]
+
+
+def _jobs(stage: Stage) -> int:
+    """How many jobs there have been."""
+    query = f"select n_tup_ins from pg_stat_user_tables where relname = 'procrastinate_jobs' {OURS}"
+    return int(stage.watch.execute(query.encode()).fetchall()[0][0])
 
 
 def _calls(stage: Stage) -> dict[str, int]:

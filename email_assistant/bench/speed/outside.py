@@ -67,9 +67,9 @@ class PacedModel(CannedModel):
         if "request_clarification" in offered:
             return "Nothing is planned." if last["role"] == "tool" else [("list_events", _DAY)]
         if offered:
-            found = _SENDER.search(str(body["messages"]))
-            assert found is not None
-            arguments = {"response_text": _REPLY, "email_address": found[0]}
+            sender = _SENDER.search(str(body["messages"]))
+            assert sender is not None
+            arguments = {"response_text": _REPLY, "email_address": sender[0]}
             return [("send_email_tool", arguments), ("Done", {"done": True})]
         form = body["response_format"]["json_schema"]["name"]
         if form.lower().endswith("triage"):  # ours, and the bare graph's
@@ -162,8 +162,7 @@ class Outside:
 
     async def sent(self) -> int:
         """How many mails have left."""
-        query = {"labelIds": "SENT", "maxResults": 500}
-        answer = await self._http.get("/gmail/v1/users/me/messages", params=query)
+        answer = await self._http.get("/gmail/v1/users/me/messages", params={"labelIds": "SENT", "maxResults": "500"})
         return len(answer.raise_for_status().json().get("messages", ()))
 
     async def _import(self, letter: bytes) -> str:

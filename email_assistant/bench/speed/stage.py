@@ -112,7 +112,8 @@ class Place:
             "poll_seconds": NEVER_SECONDS,
             "undo_seconds": 0,
             "backfill_days": 0,
-        } | self.settings
+            **self.settings,
+        }
         return {
             **{name: os.environ[name] for name in ("PATH", "PYTHONPATH", "LANG") if name in os.environ},
             "HOME": str(self.home),
@@ -181,6 +182,15 @@ class Program:
     pid: int
     http: httpx.AsyncClient
     place: Place
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """It does nothing while the block lasts, and keeps all that it has."""
+        os.kill(self.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(self.pid, signal.SIGCONT)
 
     async def look(self, address: str = PERSON) -> None:
         """Have a mailbox looked at now."""

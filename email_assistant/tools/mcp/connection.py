@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +17,7 @@ from mcp.shared.memory import create_client_server_memory_streams
 from pydantic import ValidationError
 
 from email_assistant.errors import AssistantError
+from email_assistant.plugins import BadPlugin, plugin
 from email_assistant.settings import is_on_this_machine
 from email_assistant.tools.config import ServerConfig
 from email_assistant.tools.mcp.asked import from_error, from_request
@@ -61,7 +63,7 @@ class ServerRefused(ToolError):
     """The server answered with an error."""
 
 
-InProcess = Callable[[], Awaitable[Server[Any, Any]]]  # makes one of our own servers
+InProcess = Callable[[], Awaitable[Server[Any, Any]]]  # makes a server that runs in this process
 
 
 @dataclass(eq=False)
@@ -290,6 +292,8 @@ class Connection:
                 return f"it did not answer within {self.patience:g} s"
             case FileNotFoundError() | PermissionError():
                 return f"its command can't be started ({error.strerror})"
+            case BadPlugin():
+                return str(error)
             case McpError():
                 refused = next(iter(self._undone.values()), None)
                 return str(refused) if refused else "it refuses the connection"
@@ -304,6 +308,8 @@ class Connection:
         }
         if not isinstance(self.server, ServerConfig):
             return _in_process(self.server, own)
+        if self.server.plugin is not None:
+            return _in_process(partial(_added, self.server.plugin), own)
         if self.server.url is not None:
             return http_session(self.server, own, self._undone)
         return stdio_session(self.server, self.folder, own, self._undone, self.end)
@@ -329,6 +335,11 @@ class Connection:
                     flight.needs = None
                     return types.ElicitResult(action="accept", content=dict(form.values))
         return types.ElicitResult(action="cancel")
+
+
+async def _added(name: str) -> Server[Any, Any]:
+    """Raises BadPlugin."""
+    return plugin("tools", name).made(Server)
 
 
 @asynccontextmanager

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -13,11 +13,13 @@ from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
 from email_assistant.accounts.vault import VaultError
 from email_assistant.db.lease import LeaseLost
-from email_assistant.google.account import GoogleAccount
 from email_assistant.google.errors import Ambiguous, GoogleError, NotFound, RateLimited, Refused, Revoked, Transient
 from email_assistant.google.quota import Urgency, calls_are
 from email_assistant.tools.senders import AliasGone
 from email_assistant.tools.spec import ToolError
+
+if TYPE_CHECKING:
+    from email_assistant.google.account import GoogleAccount
 
 Purpose = Literal["read", "write"]
 
@@ -35,7 +37,7 @@ class Visit:
     """One use of the account."""
 
     account: Account
-    google: GoogleAccount
+    google: "GoogleAccount"
     zone: ZoneInfo
     check_active: Callable[[], Awaitable[None]]
     """To be awaited immediately before something is written that no ledger tells of. Raises LeaseLost."""
@@ -78,7 +80,7 @@ class Mailbox:
         except (GoogleError, UnknownAccount, VaultError) as error:
             raise ToolError(_explained(error)) from None
 
-    async def _zone_of(self, account: Account, google: GoogleAccount) -> ZoneInfo:
+    async def _zone_of(self, account: Account, google: "GoogleAccount") -> ZoneInfo:
         """The account's timezone; asked for where the account has never been synchronised."""
         if account.timezone:
             return account.zone

@@ -10,6 +10,7 @@ from email_assistant.web.pages import (
     chat,
     day,
     docs,
+    forget,
     item,
     mails,
     memory,
@@ -23,6 +24,7 @@ from email_assistant.web.pages import (
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(say_how_it_stands)])
 for page in (
-    *(waiting, start, item, body, day, mails, memory, activity, rehearsal, accounts, tools, chat, docs, stop, security),
+    *(waiting, start, item, body, day, mails, forget, memory, activity, rehearsal, accounts, tools, chat, docs, stop),
+    security,
 ):
     router.include_router(page.router)

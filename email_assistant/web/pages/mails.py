@@ -113,5 +113,6 @@ async def _story(
         said=STATES_IN_WORDS,
         sorted=SORTED,
         events=await trail.of_mail(app.user_id, mail_id, mail.account),
+        facts=await trail.facts(app.user_id, mail_id, mail.account),
         news=await news(),
     )

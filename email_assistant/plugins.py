@@ -1,0 +1,82 @@
+"""What other installed distributions add to the program, by entry points: servers of tools, mail providers, agents.
+
+It is code that whoever installs the program has chosen to run in it. It takes the place of nothing of ours, and is
+loaded where somebody names it, not before.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Final, Literal, TypeVar, get_args
+
+from email_assistant.errors import AssistantError
+
+Kind = Literal["tools", "mail_providers", "agents"]
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+T = TypeVar("T")
+
+
+class BadPlugin(AssistantError):
+    """What a distribution adds can't be used; the message names the distribution."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    kind: Kind
+    name: str
+    distribution: str
+    """With its version."""
+    _entry: EntryPoint
+
+    def load(self) -> Callable[..., Any]:
+        """What makes it. Raises BadPlugin."""
+        try:
+            found = self._entry.load()
+        except Exception as error:  # a module of others may raise anything
+            raise self.fault(error) from error
+        if not callable(found):
+            raise BadPlugin(f"{self}: {self._entry.value} is nothing that can be called")
+        make: Callable[..., Any] = found
+        return make
+
+    def made(self, kind: type[T], *given: Any) -> T:
+        """What it makes, of this kind. Raises BadPlugin."""
+        make = self.load()
+        try:
+            made = make(*given)
+        except Exception as error:  # likewise
+            raise self.fault(error) from error
+        if not isinstance(made, kind):
+            raise BadPlugin(f"{self}: {self._entry.value} makes no {kind.__name__}")
+        return made
+
+    def fault(self, error: Exception) -> BadPlugin:
+        return BadPlugin(f"{self} can't be used: {type(error).__name__}: {str(error).partition(chr(10))[0]}")
+
+    def __str__(self) -> str:
+        return f"{self.name}, of {self.distribution},"
+
+
+def plugins(kind: Kind) -> list[Plugin]:
+    """All that installed distributions add of a kind, by name."""
+    return sorted(
+        (
+            Plugin(kind, entry.name, f"{entry.dist.name} {entry.dist.version}" if entry.dist else "?", entry)
+            for entry in entry_points(group=f"email_assistant.{kind}")
+        ),
+        key=lambda plugin: (plugin.name, plugin.distribution),
+    )
+
+
+def plugin(kind: Kind, name: str) -> Plugin:
+    """The one of this name. Raises BadPlugin: none is installed, or more than one."""
+    found = [each for each in plugins(kind) if each.name == name]
+    if not found:
+        known = ", ".join(each.name for each in plugins(kind)) or "none at all"
+        raise BadPlugin(f"no installed distribution adds {name!r} to email_assistant.{kind}; there is {known}")
+    if len(found) > 1:
+        raise BadPlugin(
+            f"{' and '.join(each.distribution for each in found)} both add {name!r} to email_assistant.{kind}: "
+            "uninstall all but one"
+        )
+    return found[0]

@@ -1,0 +1,86 @@
+"""A distribution of somebody else's: what it adds by its entry points, one of each kind (docs/packs.md)."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableConfig
+from mcp import types
+from mcp.server.lowlevel import Server
+
+from email_assistant.accounts.provider import MailAccount
+from email_assistant.agents.agent import Agent, Judged, LoopState, Ran, ToRun
+from email_assistant.gate.policy import GateSession
+from email_assistant.google.account import GoogleAccount
+from email_assistant.google.auth import Exchange
+from email_assistant.model import Models
+from email_assistant.tools.spec import Arguments, ToolSpec
+
+KEPT: list[str] = []
+
+
+def notes() -> "Server[Any, Any]":
+    """A server of tools: an MCP server as any other."""
+    server: Server[Any, Any] = Server("notes")
+    text = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+
+    @server.list_tools()  # type: ignore[no-untyped-call, untyped-decorator]
+    async def tools() -> list[types.Tool]:
+        return [types.Tool(name="add_note", description="Keep a note.", inputSchema=text)]
+
+    @server.call_tool()  # type: ignore[untyped-decorator]
+    async def call(name: str, arguments: dict[str, Any]) -> list[types.TextContent]:
+        KEPT.append(arguments["text"])
+        return [types.TextContent(type="text", text=f"Kept note {len(KEPT)}.")]
+
+    return server
+
+
+def post(
+    token: Mapping[str, Any],
+    *,
+    timeout: float,
+    exchange_token: Exchange | None = None,
+    busy_calendars: Collection[str] = (),
+) -> MailAccount:
+    """A provider of mail: a server with Google's interface, which each login names itself."""
+    if "root" not in token:
+        raise ValueError("it names no root")
+    return GoogleAccount(
+        token, root=token["root"], timeout=timeout, exchange_token=exchange_token, busy_calendars=busy_calendars
+    )
+
+
+class Line(Arguments):
+    text: str
+
+
+SAY = ToolSpec(
+    "say",
+    "Say a line.",
+    {"properties": {"text": {"type": "string"}}, "required": ["text"]},
+    arguments=Line,
+    review=None,
+)
+
+
+class Rhymer(Agent):
+    """An agent: it has the model say one line."""
+
+    max_steps = 3
+
+    def __init__(self, models: Models) -> None:
+        self.models = models
+
+    async def propose(self, state: LoopState) -> AIMessage:
+        return await self.models.call("pack", state["messages"], tools=[SAY.schema()], tool_choice="required")
+
+    async def judge(self, run: Mapping[str, Any], name: str, args: dict[str, Any], session: GateSession) -> Judged:
+        return Judged(kind="run", args=args, text="")
+
+    async def run_tool(self, call: ToRun, config: RunnableConfig) -> Ran:
+        return Ran(f"Said: {call.args['text']}", ends=True)
+
+
+def broken() -> None:
+    raise OSError("no disk")
