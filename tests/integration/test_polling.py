@@ -59,24 +59,25 @@ async def leased(home: Home) -> int:
 
 
 class TestNoneHoldsUpAnother:
-    async def test_one_that_hangs(self, home: Home, google: Google, tmp_path: Path) -> None:
+    async def test_one_that_hangs(self, open_home: OpenHome, google: Google, tmp_path: Path) -> None:
         hold = Hold()
         google.deliver(BOB, "Lunch?", "Does Friday suit you?")
-        await connected(home, OTHERS, tmp_path)
-        google.fault("getProfile", hold=hold)
-        async with looked_at(home):
-            await reached(hold)
+        async with open_home(google_timeout_seconds=300, lease_seconds=600) as home:
+            await connected(home, OTHERS, tmp_path)
+            google.fault("getProfile", hold=hold)
+            async with looked_at(home):
+                await reached(hold)
 
-            async def all_others_are_looked_at() -> bool:
-                return await with_mail(home) == OTHERS and await leased(home) == 1
+                async def all_others_are_looked_at() -> bool:
+                    return await with_mail(home) == OTHERS and await leased(home) == 1
 
-            await until(all_others_are_looked_at)
-            hold.release()
+                await until(all_others_are_looked_at)
+                hold.release()
 
-            async def that_one_too() -> bool:
-                return await with_mail(home) == OTHERS + 1
+                async def that_one_too() -> bool:
+                    return await with_mail(home) == OTHERS + 1
 
-            await until(that_one_too)
+                await until(that_one_too)
 
     async def test_one_that_fails(self, home: Home, google: Google, tmp_path: Path) -> None:
         await connected(home, OTHERS, tmp_path)
