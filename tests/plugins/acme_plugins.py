@@ -13,6 +13,7 @@ from email_assistant.agents.agent import Agent, Judged, LoopState, Ran, ToRun
 from email_assistant.gate.policy import GateSession
 from email_assistant.google.account import GoogleAccount
 from email_assistant.google.auth import Exchange
+from email_assistant.google.client import Wire
 from email_assistant.model import Models
 from email_assistant.tools.spec import Arguments, ToolSpec
 
@@ -36,6 +37,19 @@ def notes() -> "Server[Any, Any]":
     return server
 
 
+class Post(GoogleAccount):
+    """One account, with connections of its own."""
+
+    def __init__(
+        self, token: Mapping[str, Any], wire: Wire, timeout: float, exchange: Exchange | None, busy: Collection[str]
+    ) -> None:
+        super().__init__(token, wire, timeout=timeout, exchange_token=exchange, busy_calendars=busy)
+        self._own = wire
+
+    async def aclose(self) -> None:
+        await self._own.aclose()
+
+
 def post(
     token: Mapping[str, Any],
     *,
@@ -46,9 +60,7 @@ def post(
     """A provider of mail: a server with Google's interface, which each login names itself."""
     if "root" not in token:
         raise ValueError("it names no root")
-    return GoogleAccount(
-        token, root=token["root"], timeout=timeout, exchange_token=exchange_token, busy_calendars=busy_calendars
-    )
+    return Post(token, Wire(token["root"]), timeout, exchange_token, busy_calendars)
 
 
 class Line(Arguments):
