@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 class Toolbox:
     """The tools, and the servers that some of them run on."""
 
-    registry: "Registry"
+    registry: "Registry"  # both agents'
     overview: "Overview"  # of all tools, for the person
     servers: "Servers"
 
@@ -111,12 +111,10 @@ class App:
 
     @property
     def tools(self) -> "Registry":
-        """Both agents'."""
         return self.toolbox.registry
 
     @property
     def overview(self) -> "Overview":
-        """Of all tools, for the person."""
         return self.toolbox.overview
 
     async def complete(self, run: Mapping[str, Any], name: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -164,7 +162,6 @@ async def open_app(settings: Settings, url: str, *, patience: float | None = Non
             other=connect_of(settings.mail_provider),
         )
         ledger = Ledger(pool, settings.google_timeout_seconds)
-        user_id = await accounts.home_user()
         outbox = KeyedOutbox(ledger)
         mails, questions = Mails(pool), Questions(pool)
 
@@ -227,7 +224,7 @@ async def open_app(settings: Settings, url: str, *, patience: float | None = Non
             digests,
             Sessions(pool, keys_of(keys)[0]),
             pictures,
-            user_id,
+            await accounts.home_user(),
         )
         try:
             yield app
@@ -375,20 +372,19 @@ def _fill_toolbox(app: App) -> Toolbox:
     from email_assistant.tools.overview import Overview
     from email_assistant.tools.registry import Registry
 
-    rules, ledger = app.rules, app.ledger
     seen = SeenTools(app.pool, app.user_id)
     own = own_servers(app.accounts, app.clients, app.outbox, app.settings)
-    servers = Servers(lambda: rules.known.config.servers, own, seen.look, app.settings.folder)
+    servers = Servers(lambda: app.rules.known.config.servers, own, seen.look, app.settings.folder)
     return Toolbox(
         Registry(
-            rules,
-            mail_tools(app.pool, ledger, app.accounts, app.mails, app.settings),
-            chat_tools(app.pool, app.accounts, app.clients, ledger, app.inbox, app.mails),
+            app.rules,
+            mail_tools(app.pool, app.ledger, app.accounts, app.mails, app.settings),
+            chat_tools(app.pool, app.accounts, app.clients, app.ledger, app.inbox, app.mails),
             servers,
-            ledger,
+            app.ledger,
             partial(Mailbox, app.accounts, app.clients),
         ),
-        Overview(rules, servers, seen, app.user_id),
+        Overview(app.rules, servers, seen, app.user_id),
         servers,
     )
 

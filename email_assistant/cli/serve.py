@@ -18,7 +18,8 @@ from email_assistant.cli.follow import follow, introduce
 from email_assistant.cli.patience import Patience
 from email_assistant.daemon import open_daemon
 from email_assistant.home import api_token, database
-from email_assistant.settings import Settings, is_loopback
+from email_assistant.settings import Settings
+from email_assistant.settings.loopback import is_loopback
 from email_assistant.settings.renamed import told_of_renamed
 from email_assistant.telemetry import log_to_stderr
 from email_assistant.tracing import tracing

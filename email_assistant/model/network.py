@@ -10,7 +10,8 @@ from typing import TypedDict
 
 import httpx
 
-from email_assistant.settings import SettingsError, is_on_this_machine
+from email_assistant.settings import SettingsError
+from email_assistant.settings.loopback import is_on_this_machine
 
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 

@@ -3,7 +3,6 @@
 Never from the current folder: whoever wrote what lies there would decide where tokens go, and which commands are run.
 """
 
-import ipaddress
 import os
 import stat
 from collections.abc import Iterator
@@ -14,12 +13,12 @@ from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self, get_args
-from urllib.parse import urlsplit
 
 from pydantic import AliasChoices, Field, PrivateAttr, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from email_assistant.errors import AssistantError, in_plain_words
+from email_assistant.settings.loopback import is_on_this_machine
 from email_assistant.settings.values import (
     Contact,
     Days,
@@ -427,21 +426,6 @@ class Settings(_Home):
         if self.google_name and is_on_this_machine(self.google_root):
             return f"{LOCAL_SERVER}{self.google_name}"
         return self.google_root
-
-
-def is_on_this_machine(url: str) -> bool:
-    try:
-        return is_loopback(urlsplit(url).hostname or "")
-    except ValueError:  # nothing that can be read
-        return False
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host, by name or address, is this machine."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:  # another name
-        return False
 
 
 def is_of_demo(provider: str) -> bool:

@@ -15,7 +15,7 @@ from email_assistant.app import App
 from email_assistant.inbox.feed import Feed
 from email_assistant.memory.profiles import Memory
 from email_assistant.metrics.gauges import Gauges
-from email_assistant.settings import is_loopback
+from email_assistant.settings.loopback import is_loopback
 from email_assistant.trail.activity import Activity
 from email_assistant.trail.context import Contexts
 from email_assistant.trail.story import Trail

@@ -2,7 +2,7 @@
 
 from urllib.parse import urlsplit
 
-from email_assistant.settings import is_loopback
+from email_assistant.settings.loopback import is_loopback
 
 
 def leads_to(url: str, *, here: bool) -> str | None:
