@@ -13,7 +13,7 @@ from email_assistant.db.statements import statements
 from email_assistant.google.quota import Limits
 from email_assistant.inbox.listing import KINDS
 from email_assistant.inbox.mails import Class
-from email_assistant.work.tasks import BACKFILL, BACKGROUND, DECISIONS
+from email_assistant.work.tasks import BACKGROUND, DECISIONS, MAILBOXES
 
 if TYPE_CHECKING:
     from prometheus_client.core import GaugeMetricFamily
@@ -67,7 +67,7 @@ GAUGES: Final = (
     _Gauge(
         "email_assistant_jobs",
         "Jobs in the queue, by queue and status; a job is a wake-up only.",
-        {"queue": (BACKGROUND, DECISIONS, BACKFILL), "status": ("todo", "doing")},
+        {"queue": (BACKGROUND, DECISIONS, MAILBOXES), "status": ("todo", "doing")},
     ),
     _Gauge("email_assistant_accounts", "Mailboxes, by state.", {"state": get_args(AccountState)}),
     _Gauge("email_assistant_accounts_failing", "Active mailboxes at which the last look went wrong."),
