@@ -45,8 +45,9 @@ select name, labels, value from (
     ) as open
     join accounts a on a.id = open.account_id and a.state = 'active' and a.provider in (%(provider)s, 'none')
          and (kind = 'decision' or not %(waits)s or a.spent_until <= statement_timestamp())
-    join threads t on t.id = open.thread_id
-         and t.lease_until < statement_timestamp() and t.not_before <= statement_timestamp()
+    cross join lateral (  -- each by itself, or Postgres reads all of them
+        select t.id from threads t where t.id = open.thread_id
+        and t.lease_until < statement_timestamp() and t.not_before <= statement_timestamp() offset 0) as t
     where not exists (select from runs h join inbox_items i on i.run_id = h.id
                       where h.thread_id = t.id and h.state = 'acting' and i.status = 'pending')
     group by kind
@@ -74,8 +75,8 @@ lateral (values ('email_assistant_accounts_failing', failing), ('email_assistant
 -- name: usage
 select figures.name, array[role] || label, sum(value)::float8
 from accounts a
-cross join lateral (select * from model_usage u where u.account_id = a.id
-                    and u.at > statement_timestamp() - interval '1 hour') as used
+cross join lateral (select role, prompt_tokens, completion_tokens, cost from model_usage u where u.account_id = a.id
+                    and u.at > statement_timestamp() - interval '1 hour' offset 0) as used  -- likewise
 cross join lateral (values
     ('email_assistant_model_tokens_last_hour', array['prompt'], prompt_tokens::numeric),
     ('email_assistant_model_tokens_last_hour', array['completion'], completion_tokens::numeric),

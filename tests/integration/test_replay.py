@@ -152,9 +152,11 @@ async def test_the_model_is_asked_what_it_was_asked_then_with_examples_and_lette
     """What the person decides, and writes, after that is told of no earlier mail."""
     model.on_triage("respond")
     model.script(lambda _: [reply(YES), DONE])
-    wrote = {"labels": ("SENT",), "age": timedelta(days=3)}
     headers = {"To": BOB, "In-Reply-To": "<asked@example.net>"}
-    google.deliver("Ada <ada@example.com>", "Re: Chess", "Hi Bob, sure thing! A.", headers=headers, **wrote)
+    google.deliver(
+        "Ada <ada@example.com>", "Re: Chess", "Hi Bob, sure thing! A.", headers=headers, labels=("SENT",),
+        age=timedelta(days=3),
+    )  # fmt: skip
     async with open_home(past_mail=True, backfill_days=90) as home:
         first = await home.receive("Offer: chairs")
         await home.app.corrections.correct(home.app.user_id, first, "notify", "test")

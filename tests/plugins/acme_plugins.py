@@ -8,11 +8,12 @@ from langchain_core.runnables import RunnableConfig
 from mcp import types
 from mcp.server.lowlevel import Server
 
-from email_assistant.accounts.provider import MailAccount
+from email_assistant.accounts.provider import Connect
 from email_assistant.agents.agent import Agent, Judged, LoopState, Ran, ToRun
 from email_assistant.gate.policy import GateSession
 from email_assistant.google.account import GoogleAccount
 from email_assistant.google.auth import Exchange
+from email_assistant.google.client import Wire
 from email_assistant.model import Models
 from email_assistant.tools.spec import Arguments, ToolSpec
 
@@ -36,19 +37,29 @@ def notes() -> "Server[Any, Any]":
     return server
 
 
-def post(
-    token: Mapping[str, Any],
-    *,
-    timeout: float,
-    exchange_token: Exchange | None = None,
-    busy_calendars: Collection[str] = (),
-) -> MailAccount:
-    """A provider of mail: a server with Google's interface, which each login names itself."""
-    if "root" not in token:
-        raise ValueError("it names no root")
-    return GoogleAccount(
-        token, root=token["root"], timeout=timeout, exchange_token=exchange_token, busy_calendars=busy_calendars
-    )
+class Post(GoogleAccount):
+    """An account at a provider of mail: a server with Google's interface, which each login names itself."""
+
+    def __init__(
+        self,
+        token: Mapping[str, Any],
+        *,
+        timeout: float,
+        exchange_token: Exchange | None = None,
+        busy_calendars: Collection[str] = (),
+    ) -> None:
+        if "root" not in token:
+            raise ValueError("it names no root")
+        self._wire = Wire(token["root"])
+        super().__init__(
+            token, self._wire, timeout=timeout, exchange_token=exchange_token, busy_calendars=busy_calendars
+        )
+
+    async def aclose(self) -> None:
+        await self._wire.aclose()
+
+
+post: Connect = Post
 
 
 class Line(Arguments):
