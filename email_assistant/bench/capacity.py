@@ -98,7 +98,7 @@ class Delays:
 
 
 @dataclass(frozen=True, slots=True)
-class Mail:
+class MailWork:
     """One mail's work: processor time of each step, and the model's time between them, in seconds."""
 
     arrives: float
@@ -106,24 +106,24 @@ class Mail:
     waits: tuple[float, ...]
 
 
-def simulate(mails: Sequence[Mail], workers: int, slots: int) -> tuple[list[float], float]:
+def simulate(mails: Sequence[MailWork], workers: int, slots: int) -> tuple[list[float], float]:
     """Seconds that each mail waited for a slot, in the order in which they got one, and when the last one ended."""
     return _Simulation(workers, slots).run(mails)
 
 
 class _Simulation:
     def __init__(self, workers: int, slots: int) -> None:
-        self._events: list[tuple[float, int, int, int, Mail]] = []  # time, order, process, step, mail
+        self._events: list[tuple[float, int, int, int, MailWork]] = []  # time, order, process, step, mail
         self._order = 0
         self._free = [(0, process) for process in range(workers)]  # slots taken, process: the emptiest first
         self._taken = [0] * workers
         self._core_free = [0.0] * workers
         self._slots = slots
-        self._queue: deque[Mail] = deque()
+        self._queue: deque[MailWork] = deque()
         self._delays: list[float] = []
         self._end = 0.0
 
-    def run(self, mails: Sequence[Mail]) -> tuple[list[float], float]:
+    def run(self, mails: Sequence[MailWork]) -> tuple[list[float], float]:
         coming = iter(sorted(mails, key=lambda mail: mail.arrives))
         mail = next(coming, None)
         while mail or self._events:
@@ -148,7 +148,7 @@ class _Simulation:
             self._delays.append(now - mail.arrives)
             self._step(now, process, 0, mail)
 
-    def _step(self, now: float, process: int, step: int, mail: Mail) -> None:
+    def _step(self, now: float, process: int, step: int, mail: MailWork) -> None:
         """Take the core for a step, after those who asked before, then wait for the model, or end."""
         if step == len(mail.steps):
             self._taken[process] -= 1
@@ -171,7 +171,7 @@ def arrivals(mails_a_day: float, begin: float, end: float, random: Random) -> It
             yield at
 
 
-def mails_of(demand: Demand, costs: Costs, clusters: int, begin: float, end: float) -> list[Mail]:
+def mails_of(demand: Demand, costs: Costs, clusters: int, begin: float, end: float) -> list[MailWork]:
     """One cluster's mail; the same whenever it is asked for."""
     random = Random(_SEED)  # noqa: S311 - repeatable, not secret
     found = []
@@ -180,11 +180,11 @@ def mails_of(demand: Demand, costs: Costs, clusters: int, begin: float, end: flo
         calls = 2 if answered else 1
         own = (costs.answered_ms if answered else costs.ignored_ms) * (1 - costs.postgres) / 1000
         waits = tuple(random.lognormvariate(math.log(demand.model_seconds), demand.model_spread) for _ in range(calls))
-        found.append(Mail(at, (own / (calls + 1),) * (calls + 1), waits))
+        found.append(MailWork(at, (own / (calls + 1),) * (calls + 1), waits))
     return found
 
 
-def busiest(demand: Demand, costs: Costs, clusters: int) -> list[Mail]:
+def busiest(demand: Demand, costs: Costs, clusters: int) -> list[MailWork]:
     """One cluster's mail of the day's busiest time."""
     begin = HOURS.index(max(HOURS)) * 3600.0
     return mails_of(demand, costs, clusters, begin, begin + _BUSIEST_SECONDS)

@@ -10,7 +10,7 @@ from email_assistant.cli.context import AsJson, CommandError, awaited, err, out,
 from email_assistant.cli.machine import machine_and_load
 
 if TYPE_CHECKING:
-    from email_assistant.bench.speed.figures import Figure
+    from email_assistant.bench.speed.figures import Reading
 
 _SIZE = typer.Option(min=0.001, max=10, help="Times the usual number of mails, accounts and seconds.")
 
@@ -26,7 +26,7 @@ async def speed(
     It runs as a process of its own, on a throwaway database, with the sandbox in Google's place and canned answers in
     the model's. Rows: cpu, statements, accounts, idle, in-flight, decisions, stored, commands, chat, cursor; all of
     them take a quarter of an hour. Ends with 1 where a ceiling is not kept."""
-    from email_assistant.bench.speed.figures import Progress, Size
+    from email_assistant.bench.speed.figures import RowProgress, Size
     from email_assistant.bench.speed.rows import ROWS
     from email_assistant.telemetry import log_to_stderr
 
@@ -35,7 +35,7 @@ async def speed(
         raise CommandError(f"there is no row {', '.join(sorted(unknown))}: name one of {', '.join(ROWS)}")
     found = []
     for row in only or ROWS:
-        progress = Progress(row, lambda said: err.print(said, markup=False))
+        progress = RowProgress(row, lambda said: err.print(said, markup=False))
         found += [_Shown(row, figure) for figure in await ROWS[row](Size(size), progress)]
     measured_on = machine_and_load()
     if as_json:
@@ -50,7 +50,7 @@ async def speed(
 class _Shown:
     """A figure as it is printed."""
 
-    def __init__(self, row: str, figure: "Figure") -> None:
+    def __init__(self, row: str, figure: "Reading") -> None:
         self.row, self.figure = row, figure
 
     def as_json(self) -> dict[str, Any]:

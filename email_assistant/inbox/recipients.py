@@ -190,13 +190,8 @@ class Recipients:
         return answers
 
     async def _keep(self, account: Account, address: str, *, written: bool) -> None:
-        await fetched(
-            self._pool,
-            """insert into asked_recipients as a (account_id, address, user_id, written) values (%s, %s, %s, %s)
-               on conflict (account_id, address) do update
-               set written = a.written or excluded.written, asked_at = clock_timestamp()""",
-            (account.id, address, account.user_id, written),
-        )
+        given = {"account": account.id, "address": address, "user": account.user_id, "written": written}
+        await fetched(self._pool, _SQL["asked"], given)
 
 
 async def unproposed(conn: Connection, account_id: UUID, addresses: Sequence[str]) -> list[str]:

@@ -12,6 +12,12 @@ and not exists (select from inbox_items where account_id = %(account)s and decis
                 and typed <> '{}' and typed @> array[given.address])
 order by given.place
 
+-- name: asked
+insert into asked_recipients as a (account_id, address, user_id, written)
+values (%(account)s, %(address)s, %(user)s, %(written)s)
+on conflict (account_id, address) do update
+set written = a.written or excluded.written, asked_at = clock_timestamp()
+
 -- name: people
 with written as materialized (
     select lower(person->>'email') as address, person->>'name' as name, min(received_at) as at

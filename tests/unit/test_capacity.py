@@ -10,7 +10,7 @@ from email_assistant.bench.capacity import (
     Costs,
     Demand,
     Fleet,
-    Mail,
+    MailWork,
     arrivals,
     busiest,
     day,
@@ -39,7 +39,7 @@ def test_the_wait_for_a_slot_is_that_of_the_theory(workers: int, slots: int) -> 
     random, at, mails = Random(7), 0.0, []
     for _ in range(60_000):
         at += random.expovariate(3.2)
-        mails.append(Mail(at, (0.0, 0.0), (random.expovariate(0.5),)))
+        mails.append(MailWork(at, (0.0, 0.0), (random.expovariate(0.5),)))
 
     delays, _ = simulate(mails, workers, slots)
 
@@ -47,7 +47,7 @@ def test_the_wait_for_a_slot_is_that_of_the_theory(workers: int, slots: int) -> 
 
 
 def test_one_core_holds_up_what_slots_alone_would_not() -> None:
-    mails = [Mail(0.0, (1.0, 1.0), (0.5,)) for _ in range(10)]
+    mails = [MailWork(0.0, (1.0, 1.0), (0.5,)) for _ in range(10)]
 
     assert simulate(mails, 1, 10)[1] == pytest.approx(20.0)  # seconds of one core
     assert simulate(mails, 2, 5)[1] == pytest.approx(10.0)

@@ -21,7 +21,7 @@ WRITER: Mapping[str, str] = {
     "accounts": "accounts/accounts.py",
     "agent_inbox_approvals": "web/agent_inbox/threads.sql",
     "agent_inbox_served": "web/agent_inbox/threads.sql",
-    "asked_recipients": "inbox/recipients.py",
+    "asked_recipients": "inbox/recipients.sql",
     "backfill": "sync/backfill.py",
     "channels": "notify/channels.sql",
     "classifiers": "work/judgements.sql",

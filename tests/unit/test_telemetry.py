@@ -42,7 +42,7 @@ class Request:
 
 async def ask(mail):
     with about(mail):
-        await GoogleClient(Login(), None, threads, 60, None).read(Request(), dict)
+        await GoogleClient(Login(), SimpleNamespace(threads=threads, transport=None), 60, None).read(Request(), dict)
 
 async def both():
     await asyncio.gather(ask("18c2f0a1b2c3d4e5"), ask("18c2f0a1b2c3d4e6"))

@@ -17,7 +17,7 @@ from mcp.server.fastmcp import FastMCP
 from pydantic import SecretStr
 
 from email_assistant.bench.canned_model import served
-from email_assistant.bench.speed.figures import Figure, Limit, Progress, Size, SpeedUnknown
+from email_assistant.bench.speed.figures import Limit, Reading, RowProgress, Size, SpeedUnknown
 from email_assistant.bench.speed.stage import Stage, postgres, scratch, staged
 
 _WARM = 10
@@ -27,7 +27,7 @@ _OPTIONS = ("model", "messages", "stream")
 TimeCalls = Callable[[Sequence[Mapping[str, Any]]], Awaitable[float]]
 
 
-async def chat(size: Size, progress: Progress) -> list[Figure]:
+async def chat(size: Size, progress: RowProgress) -> list[Reading]:
     """A request that looks once into a calendar over MCP, and its model calls alone, by the same client library in a
     process of their own: right after it, since a machine is not equally fast all the time."""
     requests, added = size.of(100, 3), []
@@ -47,8 +47,8 @@ async def chat(size: Size, progress: Progress) -> list[Figure]:
                     added.append((took - alone) / alone)
     calls = len(stage.outside.model.asked)
     return [
-        Figure("a chat's own share", "of its model calls", added, Limit(_MOST_SHARE), note=f"{calls} calls a request"),
-        Figure("a chat's request beside its model calls", "ms", ours),
+        Reading("a chat's own share", "of its model calls", added, Limit(_MOST_SHARE), note=f"{calls} calls a request"),
+        Reading("a chat's request beside its model calls", "ms", ours),
     ]
 
 

@@ -2,7 +2,7 @@
 
 import time
 
-from email_assistant.bench.speed.figures import Figure, Limit, Progress, Size
+from email_assistant.bench.speed.figures import Limit, Reading, RowProgress, Size
 from email_assistant.bench.speed.outside import outside
 from email_assistant.bench.speed.stage import Place, scratch
 
@@ -10,7 +10,7 @@ _COMMANDS = {("status",): 0.4, ("inbox", "list"): 0.4, ("--help",): 0.25}
 _MOST_READY = 2.0
 
 
-async def commands(size: Size, progress: Progress) -> list[Figure]:
+async def commands(size: Size, progress: RowProgress) -> list[Reading]:
     """Whole commands, from their start to their end, beside a program that runs; and that program's start on a database
     of its own, until it answers."""
     times, figures = size.of(9, 1), []
@@ -27,6 +27,6 @@ async def commands(size: Size, progress: Progress) -> list[Figure]:
                 for words, most in _COMMANDS.items():
                     progress(" ".join(words))
                     took = [await place.run(*words) for _ in range(1 + times)][1:]
-                    figures.append(Figure(f"`{' '.join(words)}`", "s", took, Limit(most), note="whole command"))
+                    figures.append(Reading(f"`{' '.join(words)}`", "s", took, Limit(most), note="whole command"))
     note = "from its start until it answers, its own Postgres included"
-    return [*figures, Figure("`up`, ready", "s", ready[1:], Limit(_MOST_READY), note=note)]
+    return [*figures, Reading("`up`, ready", "s", ready[1:], Limit(_MOST_READY), note=note)]

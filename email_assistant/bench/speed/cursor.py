@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from email_assistant.app import open_app
-from email_assistant.bench.speed.figures import Figure, Limit, Progress, Size
+from email_assistant.bench.speed.figures import Limit, Reading, RowProgress, Size
 from email_assistant.bench.speed.stage import postgres, scratch
 from email_assistant.db.pool import Pool, make_pool
 from email_assistant.settings import Settings
@@ -29,7 +29,7 @@ from conversations
 _BATCH = 50_000
 
 
-async def expired_cursor(size: Size, progress: Progress) -> list[Figure]:
+async def expired_cursor(size: Size, progress: RowProgress) -> list[Reading]:
     """Queries about an account with very much mail, of which some waits."""
     mails = size.of(1_000_000, 1000)
     with scratch() as folder, postgres(folder) as server:
@@ -60,7 +60,7 @@ async def expired_cursor(size: Size, progress: Progress) -> list[Figure]:
             return [await _timed(name, ask, pool, mails) for name, ask in asked.items()]
 
 
-async def _timed(name: str, ask: Any, pool: Pool, mails: int) -> Figure:
+async def _timed(name: str, ask: Any, pool: Pool, mails: int) -> Reading:
     scans, took = await _scans(pool), []
     for _ in range(_TIMES):
         began = time.perf_counter()
@@ -68,7 +68,7 @@ async def _timed(name: str, ask: Any, pool: Pool, mails: int) -> Figure:
         took.append((time.perf_counter() - began) * 1000)
     whole = (await _scans(pool) - scans) / _TIMES
     plan = "reads the whole table" if whole else "by an index"
-    return Figure(f"expired cursor, `{name}`", "ms", took, Limit(_MOST_MS), note=f"{mails:,} mails, {plan}")
+    return Reading(f"expired cursor, `{name}`", "ms", took, Limit(_MOST_MS), note=f"{mails:,} mails, {plan}")
 
 
 async def _scans(pool: Pool) -> int:

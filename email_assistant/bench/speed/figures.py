@@ -23,7 +23,7 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class Reading:
     """One thing that was measured, several times where there is a spread. With a floor, what counts against the limit
     is how many times the floor it is, round by round."""
 
@@ -56,7 +56,7 @@ class Size:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class RowProgress:
     """Tells how far a row has come."""
 
     row: str

@@ -5,8 +5,8 @@ import heapq
 import time
 from collections.abc import Sequence
 
-from email_assistant.bench.capacity import Mail, simulate
-from email_assistant.bench.speed.figures import Figure, Limit, Progress, Size
+from email_assistant.bench.capacity import MailWork, simulate
+from email_assistant.bench.speed.figures import Limit, Reading, RowProgress, Size
 from email_assistant.bench.speed.processes import cpu_seconds
 from email_assistant.bench.speed.stage import Stage, postgres, scratch, staged, until
 from email_assistant.settings import Settings
@@ -19,7 +19,7 @@ _GOOGLE_SECONDS = 0.2
 _MOST_SECONDS = 8.0
 
 
-async def in_flight(size: Size, progress: Progress) -> list[Figure]:
+async def in_flight(size: Size, progress: RowProgress) -> list[Reading]:
     """How much of what is possible gets done with a model that takes its time: how long so many slots take for the
     model's answers alone, against how long the mails took from the first question to the model on."""
     figures, seconds = [], _MODEL_SECONDS * min(1.0, size.share * 2)
@@ -33,10 +33,10 @@ async def in_flight(size: Size, progress: Progress) -> list[Figure]:
             answered = f"{slots * _EACH} ignored mails, a model of {seconds:g} s ± {_JITTER:.0%}"
             note = f"{answered}; `bench capacity` would have expected {expected:.2f}"
             figures.append(
-                Figure(f"{slots} in flight", "of the ideal", [share], Limit(least, at_least=True), note=note)
+                Reading(f"{slots} in flight", "of the ideal", [share], Limit(least, at_least=True), note=note)
             )
     shipped = float(Settings.model_fields["concurrency"].default)
-    figures.append(Figure("mails in flight, as it ships", "", [shipped], Limit(_LEAST_SLOTS, at_least=True)))
+    figures.append(Reading("mails in flight, as it ships", "", [shipped], Limit(_LEAST_SLOTS, at_least=True)))
     return figures
 
 
@@ -53,7 +53,7 @@ async def _shares(stage: Stage, slots: int, seconds: float) -> tuple[float, floa
     await stage.until_done(mails)
     took = time.monotonic() - began
     own = (cpu_seconds(stage.program.pid) - used) / len(mails) / 2
-    _, simulated = simulate([Mail(0.0, (own, own), (wait,)) for wait in model.waits], 1, slots)
+    _, simulated = simulate([MailWork(0.0, (own, own), (wait,)) for wait in model.waits], 1, slots)
     return ideal(model.waits, slots) / took, ideal(model.waits, slots) / simulated
 
 
@@ -65,7 +65,7 @@ def ideal(waits: Sequence[float], slots: int) -> float:
     return max(ends)
 
 
-async def decisions(size: Size, progress: Progress) -> list[Figure]:
+async def decisions(size: Size, progress: RowProgress) -> list[Reading]:
     """How long it takes from many decisions at once until the last reply has left, with a slow way to Google."""
     replies = size.of(100, 4)
     with scratch() as folder, postgres(folder) as server:
@@ -89,4 +89,4 @@ async def decisions(size: Size, progress: Progress) -> list[Figure]:
             stage.outside.line.seconds = 0
             await stage.until_done(mails)
     note = f"each call of Google takes {_GOOGLE_SECONDS * 1000:.0f} ms more"
-    return [Figure(f"{replies} decisions at once, until all are sent", "s", [took], Limit(_MOST_SECONDS), note=note)]
+    return [Reading(f"{replies} decisions at once, until all are sent", "s", [took], Limit(_MOST_SECONDS), note=note)]

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 
-from email_assistant.bench.speed.figures import Figure, Limit, Progress, Size
+from email_assistant.bench.speed.figures import Limit, Reading, RowProgress, Size
 from email_assistant.bench.speed.processes import resident_bytes, threads
 from email_assistant.bench.speed.stage import Stage, postgres, scratch, staged
 
@@ -16,7 +16,7 @@ _MOST_KILOBYTES, _MOST_THREADS = 100.0, 0.0
 _MOST_IDLE_SHARE, _MOST_TRANSACTIONS = 0.5, 60.0
 
 
-async def accounts(size: Size, progress: Progress) -> list[Figure]:
+async def accounts(size: Size, progress: RowProgress) -> list[Reading]:
     """Many mailboxes that nobody writes to, polled as it ships: share of a core, time of one poll, and what each adds
     to the process, beside a process with few."""
     many = size.of(1000, _FEW * 2)
@@ -40,14 +40,14 @@ async def accounts(size: Size, progress: Progress) -> list[Figure]:
     note = f"{many} accounts, polled every {seconds:g} s; of the program and Postgres"
     beside = f"of a process with {many} accounts beside one with {_FEW}"
     return [
-        Figure("an empty poll", "ms", each, Limit(_MOST_POLL_MS), note=note),
-        Figure(f"{many} idle accounts", "% of a core", shares, Limit(_MOST_SHARE), note=note),
-        Figure("memory of an idle account", "kB", [memory], Limit(_MOST_KILOBYTES), note=beside),
-        Figure("threads of an idle account", "", [round(more, 2)], Limit(_MOST_THREADS), note=beside),
+        Reading("an empty poll", "ms", each, Limit(_MOST_POLL_MS), note=note),
+        Reading(f"{many} idle accounts", "% of a core", shares, Limit(_MOST_SHARE), note=note),
+        Reading("memory of an idle account", "kB", [memory], Limit(_MOST_KILOBYTES), note=beside),
+        Reading("threads of an idle account", "", [round(more, 2)], Limit(_MOST_THREADS), note=beside),
     ]
 
 
-async def alone(size: Size, progress: Progress) -> list[Figure]:
+async def alone(size: Size, progress: RowProgress) -> list[Reading]:
     """One account, with everything as it ships, while nothing happens."""
     seconds = size.of(40, 4)
     shares, transactions = [], []
@@ -62,8 +62,8 @@ async def alone(size: Size, progress: Progress) -> list[Figure]:
                 transactions.append((_transactions(stage) - before) * 60 / seconds)
     note = f"{_ROUNDS} × {seconds} s; of the program and Postgres"
     return [
-        Figure("idle with one account", "% of a core", shares, Limit(_MOST_IDLE_SHARE), note=note),
-        Figure("idle with one account", "transactions a minute", transactions, Limit(_MOST_TRANSACTIONS), note=note),
+        Reading("idle with one account", "% of a core", shares, Limit(_MOST_IDLE_SHARE), note=note),
+        Reading("idle with one account", "transactions a minute", transactions, Limit(_MOST_TRANSACTIONS), note=note),
     ]
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
-from email_assistant.bench.speed.figures import Figure, Limit, Progress, Size, SpeedUnknown
+from email_assistant.bench.speed.figures import Limit, Reading, RowProgress, Size, SpeedUnknown
 from email_assistant.bench.speed.floor import FloorSettings
 from email_assistant.bench.speed.outside import Outside, Way, outside
 from email_assistant.bench.speed.processes import cpu_seconds
@@ -32,7 +32,7 @@ where dbid = (select oid from pg_database where datname = %s) and query not like
 _IDLE_SECONDS = 5.0
 
 
-async def cpu(size: Size, progress: Progress) -> list[Figure]:
+async def cpu(size: Size, progress: RowProgress) -> list[Reading]:
     """Milliseconds of processor time that a mail takes of the program and of Postgres, and that it takes of a bare
     graph and of Postgres; each in turn, since a machine is not equally fast all the time."""
     mails, took = size.of(40, 2), {(who, way): list[float]() for who in ("ours", "floor") for way in _WAYS}
@@ -50,7 +50,7 @@ async def cpu(size: Size, progress: Progress) -> list[Figure]:
                         took["floor", way].append(await _of_each(floor, way, mails))
     note = f"of the program and Postgres, {mails} mails that come in together, {_ROUNDS} rounds"
     return [
-        Figure(f"CPU of a mail, {way}", "ms", took["ours", way], Limit(_MOST_CPU), took["floor", way], note)
+        Reading(f"CPU of a mail, {way}", "ms", took["ours", way], Limit(_MOST_CPU), took["floor", way], note)
         for way in _WAYS
     ]
 
@@ -105,11 +105,11 @@ async def _floor(server: Server, folder: Path) -> AsyncIterator[_Floor]:
             await process.wait()
 
 
-async def statements(size: Size, progress: Progress) -> list[Figure]:
+async def statements(size: Size, progress: RowProgress) -> list[Reading]:
     """Statements of a mail that comes alone, from its arrival to its end: the poll that fetches it, jobs, and of an
     accepted one the look at its item and the decision by HTTP. What runs meanwhile while there is no mail is not
     counted, nor what looks for something to learn from. Of a burst, the jobs, each of which a worker takes up."""
-    mails, burst, figures = size.of(20, 2), size.of(200, 5), list[Figure]()
+    mails, burst, figures = size.of(20, 2), size.of(200, 5), list[Reading]()
     with scratch() as folder, postgres(folder) as server:
         async with staged(server, folder, "mail") as stage:
             for way in _WAYS:
@@ -124,13 +124,13 @@ async def statements(size: Size, progress: Progress) -> list[Figure]:
                 note = f"a mail at a time; {ends[len(ends) // 2]:.0f} of them begin or end a transaction"
                 all_ = [sum(n for text, n in each.items() if not _LESSONS.search(text)) for each in counted]
                 figures.append(
-                    Figure(f"statements of a mail, {way}", "", all_, Limit(_MOST_STATEMENTS[way]), note=note)
+                    Reading(f"statements of a mail, {way}", "", all_, Limit(_MOST_STATEMENTS[way]), note=note)
                 )
             progress(f"a burst of {burst}")
             before = _jobs(stage)
             await stage.handle("ignored", burst)
             jobs = (_jobs(stage) - before) / burst
-    return [*figures, Figure("jobs of a mail", "", [jobs], note=f"{burst} mails that come in together")]
+    return [*figures, Reading("jobs of a mail", "", [jobs], note=f"{burst} mails that come in together")]
 
 
 def _jobs(stage: Stage) -> int:
@@ -164,7 +164,7 @@ async def _counted(stage: Stage, way: Way, idle: Mapping[str, float]) -> dict[st
     return {text: max(0.0, calls - idle.get(text, 0) * took) for text, calls in _calls(stage).items()}
 
 
-async def stored(size: Size, progress: Progress) -> list[Figure]:
+async def stored(size: Size, progress: RowProgress) -> list[Reading]:
     """Kilobytes of rows that a mail adds to the database at once, before anything is tidied up: while its reply waits,
     and when that was accepted and the mail is done."""
     mails, found = size.of(60, 4), {}
@@ -182,7 +182,7 @@ async def stored(size: Size, progress: Progress) -> list[Figure]:
             await stage.until_done(delivered)
             found["accepted"] = _row_bytes(stage) - before, _file_bytes(stage) - whole
     return [
-        Figure(
+        Reading(
             f"stored of a mail, {state}",
             "kB",
             [rows / mails / 1000],

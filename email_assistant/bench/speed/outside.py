@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.message import EmailMessage
 from email.utils import format_datetime, make_msgid
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from random import Random
 from typing import Any, Literal
@@ -84,7 +84,7 @@ _DAY = {"start": "2026-01-16", "end": "2026-01-17"}
 
 
 @dataclass
-class Line:
+class Relay:
     """The way to a server: every request takes `seconds` more on it, and is counted."""
 
     target: str
@@ -150,7 +150,7 @@ class Outside:
     root: str
     """Google's, at the end of the line."""
     token: dict[str, Any]
-    line: Line
+    line: Relay
     model: PacedModel
     model_url: str
     _http: httpx.AsyncClient  # straight to the sandbox, which counts nowhere
@@ -158,7 +158,7 @@ class Outside:
 
     async def deliver(self, way: Way, mails: int) -> list[str]:
         """So many mails arrive, each of another person; returns their ids at Gmail."""
-        return [await self._import(_letter(_SUBJECTS[way], next(self._numbers))) for _ in range(mails)]
+        return [await self._import(_letter(_SUBJECTS[way], number)) for number in islice(self._numbers, mails)]
 
     async def sent(self) -> int:
         """How many mails have left."""
@@ -180,7 +180,7 @@ async def outside(folder: Path) -> AsyncIterator[Outside]:
     arguments = ["--data", str(folder / "mailbox.sqlite3"), "--mbox", str(mbox), "--address", PERSON]
     model = PacedModel()
     async with stand_in("google_sandbox", *arguments) as google, model.serve() as model_url:
-        line = Line(google["root"])
+        line = Relay(google["root"])
         async with line.open() as root, httpx.AsyncClient(base_url=google["root"], timeout=60) as http:
             login = {key: google["token"][key] for key in ("client_id", "client_secret", "refresh_token")}
             answer = await http.post("/token", data={**login, "grant_type": "refresh_token"})

@@ -54,4 +54,4 @@ def _stats() -> Iterator[tuple[int, _Stat]]:
 
 def _status(pid: int, name: str) -> str:
     lines = (_PROC / str(pid) / "status").read_text().splitlines()
-    return next(line.partition(":")[2].strip() for line in lines if line.startswith(f"{name}:"))
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith(f"{name}:")), "")

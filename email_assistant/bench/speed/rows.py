@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from email_assistant.bench.speed.chat import chat
 from email_assistant.bench.speed.commands import commands
 from email_assistant.bench.speed.cursor import expired_cursor
-from email_assistant.bench.speed.figures import Figure, Progress, Size
+from email_assistant.bench.speed.figures import Reading, RowProgress, Size
 from email_assistant.bench.speed.flow import decisions, in_flight
 from email_assistant.bench.speed.idle import accounts, alone
 from email_assistant.bench.speed.mail import cpu, statements, stored
 
-Measure = Callable[[Size, Progress], Awaitable[list[Figure]]]
+Measure = Callable[[Size, RowProgress], Awaitable[list[Reading]]]
 
 ROWS: Mapping[str, Measure] = {
     "cpu": cpu,
