@@ -248,10 +248,8 @@ class FencedSaver(AsyncPostgresSaver):
 
     async def drop(self, run_ids: Sequence[UUID]) -> None:
         """Delete all that is kept of runs that nobody goes on with."""
-        ids = [str(run_id) for run_id in run_ids]
         async with self._pool.connection() as conn, conn.transaction():
-            for table in _TABLES:
-                await conn.execute(f"delete from {table} where thread_id = any(%s)".encode(), (ids,))
+            await forget(conn, run_ids)
 
     def _dumped(self, values: Iterable[Any]) -> tuple[list[str], list[bytes]]:
         """In which format each is kept, and as what."""
@@ -272,7 +270,6 @@ def _place(config: RunnableConfig) -> tuple[str, str]:
 
 async def forget(conn: Connection, run_ids: Sequence[UUID]) -> None:
     """Delete all checkpoints of runs, in the caller's transaction."""
-    for table in ("checkpoints", "checkpoint_blobs", "checkpoint_writes"):
-        await conn.execute(
-            f"delete from {table} where thread_id = any(%s)".encode(), ([str(each) for each in run_ids],)
-        )
+    ids = [str(each) for each in run_ids]
+    for table in _TABLES:
+        await conn.execute(f"delete from {table} where thread_id = any(%s)".encode(), (ids,))
