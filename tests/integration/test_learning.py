@@ -58,7 +58,7 @@ def heeds(otherwise: str) -> Callable[[ModelRequest], str]:
 
     def said(request: ModelRequest) -> str:
         rules = [line for line in str(request.messages[0]["content"]).splitlines() if re.match(r"\d+\. ", line)]
-        [sender] = re.findall(r"[^<\s]+@[^>\s]+", request.mail.headers["from"])
+        *_, sender = re.findall(r"[^<\s]+@[^>\s]+", request.mail.headers["from"])
         return "ignore" if any(sender in rule for rule in rules) else otherwise
 
     return said
