@@ -28,7 +28,7 @@ from email_assistant.memory.learn import Learner, Lesson, ProfileChanged
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.trial import PastTrial
 from email_assistant.meters import went_wrong
-from email_assistant.model import ModelDown, Models
+from email_assistant.model import ModelDown, ModelFault, Models
 from email_assistant.outgoing.left_drafts import LeftDrafts
 from email_assistant.outgoing.letters import Mailer
 from email_assistant.rehearsal.recorded import Recorded
@@ -65,6 +65,9 @@ if TYPE_CHECKING:
     from email_assistant.work.replay import Replay
 
 log = logging.getLogger(__name__)
+
+_TRIES_AT_A_FAULT = 300
+"""About a day of them, as they come five minutes apart in the end: a server that fails for an hour loses no lesson."""
 
 _FINISHED_RUNS_KEPT = timedelta(days=1)
 
@@ -248,7 +251,8 @@ class Daemon:
         except (ModelDown, BudgetSpent, ProfileChanged):
             await teaching.learn_later(item.id, None)
         except Exception as error:
-            if await teaching.learn_later(item.id, self.app.settings.max_tries):
+            tries = _TRIES_AT_A_FAULT if isinstance(error, ModelFault) else self.app.settings.max_tries
+            if await teaching.learn_later(item.id, tries):
                 log.warning("nothing learned from item %s: %s", item.id, type(error).__name__)
         else:
             await teaching.learned(item.id)

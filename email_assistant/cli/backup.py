@@ -53,6 +53,8 @@ async def restore(
     from email_assistant.cli.patience import Patience
     from email_assistant.db.dump import read_backup
 
+    if check and replace:
+        raise typer.BadParameter("--check changes nothing, --replace does: give one of them")
     with Patience() as patience:
         patience.files(file.parent)
         found = read_backup(file)

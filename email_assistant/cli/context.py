@@ -181,6 +181,14 @@ def ended_in_words() -> Iterator[None]:
         raise typer.Exit(1) from None
 
 
+def an_id(given: str) -> str:
+    """What was given as an id, or its first characters. Raises typer.BadParameter: nothing was, as by a variable of a
+    script that is not set, and would name whatever is the only one."""
+    if not given.strip():
+        raise typer.BadParameter("an id, or its first characters, is missing")
+    return given
+
+
 def one_by_id(found: Sequence[Found], prefix: str, what: str, shown_by: str) -> Found:
     """The one whose id begins so. Raises CommandError, which says what they are called and which command shows them."""
     matching = [each for each in found if str(each.id).startswith(prefix.lower())]

@@ -10,6 +10,7 @@ from email_assistant.cli.context import (
     AsJson,
     CommandError,
     OfAccount,
+    an_id,
     awaited,
     complain,
     one_of,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
-ItemId = Annotated[str, typer.Argument(metavar="ITEM", help="The item's id, or its first characters.")]
+ItemId = Annotated[str, typer.Argument(metavar="ITEM", help="The item's id, or its first characters.", callback=an_id)]
 
 
 @app.callback(invoke_without_command=True)

@@ -159,8 +159,8 @@ async def correct(
     async with opened_for(account) as app:
         await app.corrections.correct(app.user_id, mail, chosen, "cli", account)
     say(
-        f"Mail {mail} is now {chosen}. A rule on its sender is learned from that; `email-assistant memory show` "
-        "shows it."
+        f"Mail {mail} is now {chosen}. A rule on its sender is learned from that, or waits for your word if it would "
+        "undo another decision of yours; `email-assistant memory lessons` shows which."
     )
 
 

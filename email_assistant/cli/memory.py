@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict
 from datetime import tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +15,7 @@ from email_assistant.cli.context import (
     AsJson,
     CommandError,
     OfAccount,
+    an_id,
     awaited,
     one_of,
     opened,
@@ -33,7 +35,8 @@ if TYPE_CHECKING:
     from email_assistant.memory.rules import Profile, Rule
 
 _BECOMES = {"read": "read by the model"}
-RuleId = Annotated[str, typer.Argument(metavar="RULE", help="The rule's id, or its first characters.")]
+RuleId = Annotated[str, typer.Argument(metavar="RULE", help="The rule's id, or its first characters.", callback=an_id)]
+LessonId = Annotated[str, typer.Argument(help="Its id, or its first characters.", callback=an_id)]
 
 app = typer.Typer(help="What the assistant knows about you and has learned from you.", no_args_is_help=True)
 
@@ -172,12 +175,14 @@ async def lessons(account: OfAccount = None, as_json: AsJson = False) -> None:
         found = await memory.lessons.page(app.user_id, chosen)
         held = await memory.held.page(app.user_id, chosen)
     if as_json:
-        print_json(found)
+        waiting = [{**asdict(each), "said": each.said, "waits": True} for each in held]
+        print_json([*waiting, *({**asdict(each), "waits": False} for each in found)])
     elif not found and not held:
         out.print("Nothing was learned yet.")
     for waits in () if as_json else held:
         print_text(f"{str(waits.id)[:8]}  {when(waits.at)}  waits for you: {waits.said}")
-        print_text(f"    {said_of(waits.origin)} It would not sort as you decided:", style="dim")
+        print_text(f"    {said_of(waits.origin)}", style="dim")
+        print_text("    It would not sort as you decided:", style="dim")
         for mail in waits.broken:
             becomes = _BECOMES.get(mail["becomes"], mail["becomes"])
             change = f"still {becomes}" if mail["was"] == mail["becomes"] else f"{mail['was']} → {becomes}"
@@ -223,7 +228,7 @@ async def replay(
 
 @app.command()
 @awaited
-async def keep(lesson: Annotated[str, typer.Argument(help="Its id, or its first characters.")]) -> None:
+async def keep(lesson: LessonId) -> None:
     """Learn what waits for your word, though it sorts other mail otherwise than you decided."""
     from email_assistant.app import open_memory
 
@@ -235,7 +240,7 @@ async def keep(lesson: Annotated[str, typer.Argument(help="Its id, or its first 
 
 @app.command()
 @awaited
-async def drop(lesson: Annotated[str, typer.Argument(help="Its id, or its first characters.")]) -> None:
+async def drop(lesson: LessonId) -> None:
     """Learn nothing of what waits for your word."""
     from email_assistant.app import open_memory
 
@@ -247,7 +252,7 @@ async def drop(lesson: Annotated[str, typer.Argument(help="Its id, or its first 
 
 @app.command()
 @awaited
-async def undo(lesson: Annotated[str, typer.Argument(help="Its id, or its first characters.")]) -> None:
+async def undo(lesson: LessonId) -> None:
     """Take back exactly one thing that was learned."""
     from email_assistant.app import open_memory
 

@@ -71,6 +71,8 @@ class Items:
 
     async def find(self, user_id: UUID, prefix: str) -> Item:
         """The item whose id begins with `prefix`. Raises NoItem."""
+        if not prefix:
+            raise NoItem("an item's id, or its first characters, is missing; `inbox list` shows them")
         where = "i.user_id = %s and starts_with(i.id::text, %s) order by i.created_at, i.id limit %s"
         found = await self._items(where, user_id, prefix.lower(), _MOST_NAMED + 1)
         if not found:

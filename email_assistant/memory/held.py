@@ -28,8 +28,8 @@ class HeldLesson:
     origin: dict[str, Any]
     at: datetime
     broken: list[dict[str, str]]
-    """Mails that it would decide otherwise than the person: {mail, sender, subject, was, becomes}. What it came of is
-    among them if it does not mend that."""
+    """Mails that it would decide otherwise than the person: {mail, sender, subject, was, becomes}, where `was` is what
+    they decided. What it came of is among them if it does not mend that."""
 
     @property
     def said(self) -> str:
@@ -63,9 +63,9 @@ class HeldLessons:
         origin: Mapping[str, Any],
         broken: Sequence[Otherwise],
     ) -> None:
-        """Put it before the person at once, in place of what waits of the same rule; a repeat changes nothing.
+        """Put it before the person at once, in place of what waits of the same rule or words; a repeat changes nothing.
         `source`: the answer or the correction that it came of."""
-        mails = [{"mail": each.decision.mail, "was": each.was, "becomes": each.becomes} for each in broken]
+        mails = [{"mail": each.decision.mail, "was": each.wanted, "becomes": each.becomes} for each in broken]
         given = {"account": account_id, "profile": profile, "source": source, "broken": Jsonb(mails)}
         given |= {"key": change["key"], "change": Jsonb(change), "origin": Jsonb(origin)}
         async with self._pool.connection() as conn:

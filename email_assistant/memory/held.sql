@@ -17,8 +17,8 @@ from held_lessons h join accounts a on a.id = h.account_id where h.kept is null 
 -- name: hold
 with older as (
     update held_lessons set kept = false
-    where account_id = %(account)s and profile = %(profile)s and change->>'key' = %(key)s and source <> %(source)s
-    and kept is null)
+    where account_id = %(account)s and profile = %(profile)s and source <> %(source)s and kept is null
+    and (change->>'key' = %(key)s or (change - 'key' - 'version') = (%(change)s::jsonb - 'key' - 'version')))
 insert into held_lessons (user_id, account_id, profile, source, change, origin, broken)
 select user_id, id, %(profile)s, %(source)s, %(change)s, %(origin)s, %(broken)s
 from accounts where id = %(account)s on conflict do nothing

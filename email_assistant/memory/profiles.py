@@ -214,6 +214,9 @@ class Memory:
                 says = {"text": change["text"], "removed": change["removed"]}
                 stated = await self._restate(account_id, profile, there[0], lesson.origin, **says)
             else:
+                same = [rule for rule in await self.rules(account_id, profile) if rule.text == change["text"]]
+                if same:
+                    return same[0]
                 stated = await self._add(account_id, profile, change["key"], change["text"], lesson.origin)
             await self._note(conn, account_id, profile, stated, stated.version)
         return stated

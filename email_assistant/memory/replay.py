@@ -22,6 +22,11 @@ class Otherwise:
     becomes: Outcome
 
     @property
+    def wanted(self) -> Outcome:
+        """What the person decided; where several classes would do, what it was."""
+        return next(iter(self.decision.right)) if len(self.decision.right) == 1 else self.was
+
+    @property
     def is_broken(self) -> bool:
         """It was as the person wants it, and would no longer be, or not for certain."""
         return self.was in self.decision.right and self.becomes not in self.decision.right

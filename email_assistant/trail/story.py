@@ -111,11 +111,12 @@ class Trail:
         if mail["relabelled"]:
             told.append(f"In Gmail you gave it the label for {mail['relabelled']}.")
         told += [
-            f"{row['model']} was asked {row['calls']} times ({row['role']}): {row['prompt_tokens']:,} tokens in, "
-            f"{row['completion_tokens']:,} out, {row['cost']:.4f} in money."
+            f"{row['model']} was asked {_times(row['calls'])} ({row['role']}): "
+            f"{row['prompt_tokens']:,} tokens in, {row['completion_tokens']:,} out, {row['cost']:.4f} in money."
             for row in await self._rows("usage", (mail["account_id"], runs))
         ]
-        return [*told, f"In the logs: conversation {mail['thread_id']}; {', '.join(f'run {each}' for each in runs)}"]
+        ids = [f"conversation {mail['thread_id']}", *(f"run {each}" for each in runs)]
+        return [*told, f"In the logs: {mail_id}; {', '.join(ids)}"]
 
     async def of_mail(self, user_id: UUID, mail_id: str, account: str | None = None) -> list[Happening]:
         """What happened to a mail, in order. Raises NoItem: no such mail, or one in several accounts and none was
@@ -157,6 +158,10 @@ class Trail:
 
     async def _rows(self, name: str, given: Parameters) -> list[dict[str, Any]]:
         return await fetched(self._pool, _SQL[name], given)
+
+
+def _times(calls: int) -> str:
+    return "once" if calls == 1 else f"{calls:,} times"
 
 
 def _of_mail(mail: Row, corrections: Iterable[Row]) -> Iterator[Happening]:
@@ -213,9 +218,10 @@ def _of_item(item: Row) -> Iterator[Happening]:
         case "applied":
             yield event(item["applied_at"], "applied", "The time to take it back was over.")
         case "superseded":
-            text = "It was not needed any more: the conversation went on."
+            why = "the conversation went on" if item["superseded_by"] else "it was settled otherwise"
+            text = f"It was not needed any more: {why}."
             if decision and decision["type"] in ACTS:
-                text = "What you had decided was not done: the conversation went on before."
+                text = f"What you had decided was not done: {why} before."
             yield event(item["ended_at"], "superseded", text, superseded_by=item["superseded_by"])
         case "expired":
             yield event(item["ended_at"], "expired", "It could not be answered any more.")

@@ -1,8 +1,9 @@
 """`/health`, `/health-check` and `/ready`: open to everybody, and tell no more than whether this process can work."""
 
 import asyncio
+from collections.abc import Coroutine
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from fastapi import APIRouter, Response
 from pydantic import BaseModel
@@ -11,10 +12,11 @@ from email_assistant.accounts.account import UnknownAccount
 from email_assistant.accounts.vault import VaultError
 from email_assistant.app import App
 from email_assistant.db.migrate import not_applied
-from email_assistant.db.pool import AWAY
+from email_assistant.db.pool import AWAY, fetched
 from email_assistant.web.dependencies import Assistant
 
 _SECONDS = 2.0
+T = TypeVar("T")
 
 
 class Health(BaseModel):
@@ -39,8 +41,7 @@ _UNREADY: dict[int | str, dict[str, Any]] = {503: {"model": Readiness, "descript
 async def health(app: Assistant, response: Response) -> Health:
     """Whether this daemon can work: whether its database answers within two seconds. Needs no token."""
     try:
-        async with asyncio.timeout(_SECONDS), app.pool.connection() as conn:
-            await conn.execute("select 1")
+        await _in_time(fetched(app.pool, "select 1"))
     except (*AWAY, TimeoutError):
         response.status_code = 503
         return Health(status="database down")
@@ -59,13 +60,28 @@ async def ready(app: Assistant, response: Response) -> Readiness:
 
 async def _of_database(app: App) -> list[str]:
     try:
-        async with asyncio.timeout(_SECONDS):
-            if await not_applied(app.pool):
-                return ["the database lacks tables of this version: start any part of it anew, which makes them"]
-            with suppress(UnknownAccount):  # nobody has logged in yet
-                await app.accounts.login((await app.accounts.first(app.user_id)).id)
+        return await _in_time(_lacking(app))
     except VaultError as error:
         return [str(error)]
     except (*AWAY, TimeoutError):
         return ["the database does not answer"]
+
+
+async def _lacking(app: App) -> list[str]:
+    if await not_applied(app.pool):
+        return ["the database lacks tables of this version: start any part of it anew, which makes them"]
+    with suppress(UnknownAccount):  # nobody has logged in yet
+        await app.accounts.login((await app.accounts.first(app.user_id)).id)
     return []
+
+
+async def _in_time(work: Coroutine[Any, Any, T]) -> T:
+    """Raises TimeoutError. What takes longer is given up without waiting for that: psycopg would ask the server to
+    cancel, which may not answer that either."""
+    task = asyncio.create_task(work)
+    done, _ = await asyncio.wait({task}, timeout=_SECONDS)
+    if not done:
+        task.cancel()
+        task.add_done_callback(lambda given_up: given_up.cancelled() or given_up.exception())
+        raise TimeoutError
+    return task.result()

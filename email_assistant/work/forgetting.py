@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from http import HTTPStatus
 from typing import Any, Final, Self
 from uuid import UUID
 
@@ -16,10 +17,11 @@ from email_assistant.db import checkpoints, threads
 from email_assistant.db.order import lock_all
 from email_assistant.db.pool import Connection, Pool, fetched, fetched_as
 from email_assistant.db.statements import statements
+from email_assistant.errors import AssistantError
 from email_assistant.gate import ledger, sessions
 from email_assistant.gate.log import forget as forget_in_log
 from email_assistant.inbox import recipients, rows
-from email_assistant.inbox.items import Conflict, Invalid
+from email_assistant.inbox.items import Conflict
 from email_assistant.inbox.mails import Mails
 from email_assistant.mail.address import is_valid_address
 from email_assistant.memory import fires
@@ -44,6 +46,12 @@ _BEGINS: Final = r"((?<![\w.+-])|(?<=\\[nrtbf]))"
 _BEGINS_INSIDE: Final = r"((?<![\w.+-])|(?<=\\[0-7]{3})|(?<=\\331.)|(?<=\\332(.|\\[0-7]{3}){2}))"
 _ENDS: Final = r"(?![\w-]|\.\w)"
 _HELD_CALL = "another program's agent waits for your answer on a call that names it: answer that first"
+
+
+class NobodyNamed(AssistantError):
+    """Who is to be forgotten is neither an address nor a domain."""
+
+    status = HTTPStatus.UNPROCESSABLE_ENTITY
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,18 +160,16 @@ class Forgetting:
         """A mail, to be forgotten with its conversation. Raises NoItem."""
         mail = await self._mails.get(user_id, mail_id, account)
         [at] = await self._rows("of_mail", {"user": user_id, "account": mail.account, "mail": mail_id})
-        ids = [row["id"] for row in await self._rows("ids", {"thread": at["id"]})]
-        subjects = [_longest(row["subject"]) for row in await self._rows("subjects", {"thread": at["id"]})]
-        telling = [each for each in subjects if len(each) >= _TELLING]
+        ids, telling = await self._called([at["id"]])
         what = f"the conversation of the mail “{mail.subject or '(no subject)'}” from {mail.sender}"
         return ToForget(what, user_id, Named.of(ids), Named.of([*ids, *telling]), at)
 
     def of_correspondent(self, user_id: UUID, who: str) -> ToForget:
-        """Everything that names an address, or any address of a domain. Raises Invalid."""
+        """Everything that names an address, or any address of a domain. Raises NobodyNamed."""
         who = who.strip().lower()
         address = who if "@" in who[1:] else f"x@{who.removeprefix('@')}"
         if not is_valid_address(address):
-            raise Invalid(f"{who!r} is neither an address, as bob@example.org, nor a domain, as @example.org")
+            raise NobodyNamed(f"{who!r} is neither an address, as bob@example.org, nor a domain, as @example.org")
         named = Named.of([who if "@" in who[1:] else f"@{who.removeprefix('@')}"])
         return ToForget(f"everything that names {who}", user_id, named, named)
 
@@ -234,10 +240,20 @@ class Forgetting:
 
     async def _conversations(self, wanted: ToForget) -> list[Mapping[str, Any]]:
         """Those that go, each with its account."""
-        if wanted.of_mail is None:
-            return list(await self._rows("naming", wanted.given(chats_alone=False)))
-        # The mail last: as long as it is there, the same can be begun again.
-        return [*await self._rows("naming", wanted.given(wanted.chats, chats_alone=True)), wanted.of_mail]
+        # Chats first, and a mail last: as long as it is there, the same can be begun again.
+        if wanted.of_mail:
+            return [*await self._rows("naming", wanted.given(wanted.chats, chats_alone=True)), wanted.of_mail]
+        found = {row["id"]: row for row in await self._rows("naming", wanted.given(chats_alone=False))}
+        ids, telling = await self._called(list(found))
+        quoting = wanted.given(Named.of([*ids, *telling]), chats_alone=True) if ids else None
+        chats = await self._rows("naming", quoting) if quoting else []
+        return [*(row for row in chats if row["id"] not in found), *found.values()]
+
+    async def _called(self, threads: Sequence[UUID]) -> tuple[list[str], list[str]]:
+        """The ids of conversations by mail, and those of their subjects that tell them."""
+        ids = [row["id"] for row in await self._rows("ids", {"threads": threads})]
+        subjects = [_longest(row["subject"]) for row in await self._rows("subjects", {"threads": threads})]
+        return ids, [each for each in subjects if len(each) >= _TELLING]
 
     async def _accounts(self, wanted: ToForget) -> list[UUID]:
         """The person's, that of the mail last."""

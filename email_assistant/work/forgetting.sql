@@ -26,17 +26,17 @@ select m.thread_id as id, m.account_id from mails m join accounts a on a.id = m.
 where m.user_id = %(user)s and a.address = %(account)s and m.gmail_id = %(mail)s
 
 -- name: ids
--- By which a conversation by mail is named elsewhere: Gmail's of it and of its mails, those of the mails themselves, and
+-- By which conversations by mail are named elsewhere: Gmail's of it and of its mails, those of the mails themselves, and
 -- the items', of which others are told the beginning.
-select gmail_id as id from threads where id = %(thread)s and gmail_id is not null
-union select gmail_id from mails where thread_id = %(thread)s
+select gmail_id as id from threads where id = any(%(threads)s) and gmail_id is not null
+union select gmail_id from mails where thread_id = any(%(threads)s)
 union select btrim(content->>'message_id', '<> ') from mails
-    where thread_id = %(thread)s and content->>'message_id' is not null
-union select id::text from inbox_items where thread_id = %(thread)s
-union select left(id::text, 8) from inbox_items where thread_id = %(thread)s
+    where thread_id = any(%(threads)s) and content->>'message_id' is not null
+union select id::text from inbox_items where thread_id = any(%(threads)s)
+union select left(id::text, 8) from inbox_items where thread_id = any(%(threads)s)
 
 -- name: subjects
-select distinct subject from mails where thread_id = %(thread)s
+select distinct subject from mails where thread_id = any(%(threads)s)
 
 -- name: shown
 select t.id, a.address as account, t.chat_id as chat, m.sender, m.subject,

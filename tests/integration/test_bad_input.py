@@ -642,6 +642,9 @@ class TestDecision:
             (("account", "remove", "--yes", "eve@example.com"), "no account eve@example.com"),
             (("memory", "show", "--account", "eve@example.com", "--json"), "no account eve@example.com"),
             (("mcp", "config", "--account", "eve@example.com"), "no account eve@example.com"),
+            (("memory", "drop", ""), "an id, or its first characters, is missing"),
+            (("memory", "remove", ""), "an id, or its first characters, is missing"),
+            (("inbox", "accept", ""), "an item's id, or its first characters, is missing"),
         ],
     )
     def test_what_there_is_not(self, program: Daemon, arguments: tuple[str, ...], says: str) -> None:

@@ -13,8 +13,9 @@ from email_assistant.db.backup import back_up
 from email_assistant.db.dump import blocks_of
 from email_assistant.db.lease import claim
 from email_assistant.gate.log import check
-from email_assistant.inbox.items import Conflict, Invalid, NoItem
+from email_assistant.inbox.items import Conflict, NoItem
 from email_assistant.web.app import create_api
+from email_assistant.work.forgetting import NobodyNamed
 from tests.doubles.google import Google
 from tests.doubles.model import Model, tool
 from tests.integration.home import Home, in_one_loop
@@ -154,7 +155,7 @@ async def test_what_would_go_is_shown_and_stays(home: Home, google: Google, mode
     assert (await home.mail(zelda)).sender == WHO
     assert (await forgets.plan(forgets.of_correspondent(home.app.user_id, "quist@orchard.example"))).is_nothing
     assert (await forgets.plan(forgets.of_correspondent(home.app.user_id, "chard.example"))).is_nothing
-    with pytest.raises(Invalid):
+    with pytest.raises(NobodyNamed):
         forgets.of_correspondent(home.app.user_id, "no address")
     with pytest.raises(NoItem):
         await forgets.of_mail(home.app.user_id, "nothing")
@@ -205,6 +206,22 @@ async def test_a_chat_that_named_it_goes_too_and_others_stay(home: Home, google:
     plan = await forgets.plan(await forgets.of_mail(home.app.user_id, zelda))
     assert [each.chat for each in plan.conversations if each.chat] == ["about it"]
     await mail(home, zelda)
+    rows = await home.sql("select chat_id from threads where chat_id is not null")
+    assert [row["chat_id"] for row in rows] == ["another"]
+
+
+async def test_a_chat_that_named_a_mail_of_theirs_goes_with_a_correspondent(
+    home: Home, google: Google, model: Model
+) -> None:
+    await a_past(home, google, model)
+    model.on_policy("chat")
+    asked = f"What of The {UNIQUE} of May?"
+    model.on_chat({asked: ["I can't tell."], "hello": ["Hello."]})
+    now = await home.account()
+    await home.works.chat.ask(now, "about it", asked)
+    await home.works.chat.ask(now, "another", "hello")
+    forgets = forgetting(home.app)
+    await forgets.carry_out(forgets.of_correspondent(home.app.user_id, WHO))
     rows = await home.sql("select chat_id from threads where chat_id is not null")
     assert [row["chat_id"] for row in rows] == ["another"]
 

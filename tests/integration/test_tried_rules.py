@@ -81,7 +81,25 @@ class TestALearnedRule:
         assert await rules(home) == []
         [waits] = await held(home)
         [broken] = waits.broken
-        assert (broken["mail"], broken["was"], broken["becomes"]) == (mail_id, "notify", "notify")
+        assert (broken["mail"], broken["was"], broken["becomes"]) == (mail_id, "ignore", "notify")
+
+    async def test_waits_once_for_a_word_on_equal_words(self, home: Home, model: Model) -> None:
+        model.on_memory(says("Ignore mail about pumpkins."))
+        await decided(home, "Summer sales", "ignore")
+        await decided(home, "Winter sales", "ignore")
+        assert await rules(home) == []
+        [waits] = await held(home)
+        assert [mail["subject"] for mail in waits.broken] == ["Winter sales"]
+
+    async def test_is_not_lost_to_a_server_that_fails_for_long(self, home: Home, model: Model) -> None:
+        model.on_memory(says("Ignore mail about sales."))
+        await decided(home, "Summer sales", "ignore")
+        model.fault("triage", status=500, times=1000)
+        for _ in range(home.app.settings.max_tries + 1):
+            assert await rules(home) == []
+            await home.sql("update inbox_items set learn_after = clock_timestamp()")
+        model.clear_faults()
+        assert await rules(home) == ["Ignore mail about sales."]
 
     async def test_asks_about_no_mail_that_it_is_not_about(self, home: Home, model: Model) -> None:
         model.on_memory(says("Ignore mail about sales."))
