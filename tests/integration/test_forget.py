@@ -109,7 +109,7 @@ async def test_nothing_of_it_is_left_and_it_does_not_come_back(
 ) -> None:
     zelda, bob, words = await a_past(home, google, model)
     before = dumped(database_url, tmp_path)
-    assert {"mails", "inbox_items", "effects", "checkpoint_writes", "past_mails", "store"} <= places(before, UNIQUE)
+    assert {"mails", "inbox_items", "effects", "past_mails", "store"} <= places(before, UNIQUE)
     for word in words:
         assert places(before, word), word
     assert (await check(home.app.pool)).faults == []
