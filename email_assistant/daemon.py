@@ -24,7 +24,7 @@ from email_assistant.google.errors import GoogleError
 from email_assistant.inbox.items import Invalid, Item
 from email_assistant.inbox.mails import Correction
 from email_assistant.memory.correction import teach_triage
-from email_assistant.memory.learn import Learner, Lesson, ProfileChanged
+from email_assistant.memory.learn import TRIES_AT_A_FAULT, Learner, Lesson, ProfileChanged
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.trial import PastTrial
 from email_assistant.meters import went_wrong
@@ -65,9 +65,6 @@ if TYPE_CHECKING:
     from email_assistant.work.replay import Replay
 
 log = logging.getLogger(__name__)
-
-_TRIES_AT_A_FAULT = 300
-"""About a day of them, as they come five minutes apart in the end: a server that fails for an hour loses no lesson."""
 
 _FINISHED_RUNS_KEPT = timedelta(days=1)
 
@@ -251,7 +248,7 @@ class Daemon:
         except (ModelDown, BudgetSpent, ProfileChanged):
             await teaching.learn_later(item.id, None)
         except Exception as error:
-            tries = _TRIES_AT_A_FAULT if isinstance(error, ModelFault) else self.app.settings.max_tries
+            tries = TRIES_AT_A_FAULT if isinstance(error, ModelFault) else self.app.settings.max_tries
             if await teaching.learn_later(item.id, tries):
                 log.warning("nothing learned from item %s: %s", item.id, type(error).__name__)
         else:

@@ -20,7 +20,9 @@ _LOCK = 0x6D61696C  # one number for all processes of this program
 _COMPLETE = """
 select array(select migration_id::text from _yoyo_migration) @> %s::text[]
    and array(select file from procrastinate_versions) @> %s::text[]
-   and exists (select from checkpoint_versions where version = %s) as complete"""
+   and exists (select from checkpoint_versions where version = %s)
+   and not current_setting('transaction_read_only')::bool as complete"""
+"""One that takes no writes is none: who goes on to migrate it is told so."""
 
 _OLDEST_SERVER = 13  # https://procrastinate.readthedocs.io asks for it, and gen_random_uuid() came with it
 

@@ -9,6 +9,7 @@ import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 from uuid import UUID
 
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
@@ -31,6 +32,9 @@ from email_assistant.memory.trial import PastTrial
 from email_assistant.model import Models
 
 log = logging.getLogger(__name__)
+
+TRIES_AT_A_FAULT: Final = 300
+"""About a day of them, as they come five minutes apart in the end: a server that fails for an hour loses no lesson."""
 
 _SENDER = "<sender>"  # how the model calls whoever wrote the mail
 _PROMPT = f"""\

@@ -24,7 +24,8 @@ class Otherwise:
     @property
     def wanted(self) -> Outcome:
         """What the person decided; where several classes would do, what it was."""
-        return next(iter(self.decision.right)) if len(self.decision.right) == 1 else self.was
+        right = tuple(self.decision.right)
+        return right[0] if len(right) == 1 else self.was
 
     @property
     def is_broken(self) -> bool:

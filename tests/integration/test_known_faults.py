@@ -537,8 +537,8 @@ class TestFault14:
             return learned
 
         def heeds(request: ModelRequest) -> str:
-            rules, number = prompt(request), int(request.mail.subject[-1])
-            return "ignore" if f"Rule {number + 1}." in rules or "revised" in rules else "notify"
+            rules, is_fifth = prompt(request), request.mail.subject == "Notice 4"
+            return "ignore" if ("revised" if is_fifth else "Rule 1.") in rules else "notify"
 
         model.on_triage(heeds)
         model.on_memory(lesson)

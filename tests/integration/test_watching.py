@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from pydantic import SecretStr
 
 from email_assistant.app import open_app
-from email_assistant.work import tasks
+from email_assistant.work import worker
 from tests.documents import ROOT
 from tests.doubles.daemon import API_TOKEN, Daemon, Process
 from tests.doubles.google import Google
@@ -277,14 +277,13 @@ class TestReady:
     async def test_not_while_the_queue_stands_still(
         self, open_home: OpenHome, monkeypatch: pytest.MonkeyPatch, database_url: str
     ) -> None:
-        monkeypatch.setattr(tasks, "_STALLED_SECONDS", 1.0)
-        monkeypatch.setattr("email_assistant.daemon._LOOKS_MISSED_SECONDS", 1.0)
-        monkeypatch.setattr(tasks, "_POLL_SECONDS", 0.1)
+        monkeypatch.setattr(worker, "_UNASKED_SECONDS", 1.0)
+        monkeypatch.setattr(worker, "_POLL_SECONDS", 0.1)
         async with open_home() as home, served(home.app) as root, home.at_work():
             await until(lambda: is_ready(root))
             with psycopg.connect(database_url) as other:
                 other.execute("lock table email_assistant.procrastinate_jobs in access exclusive mode")
-                await until(lambda: says(root, "the queue decisions has not been asked for work", "mailboxes have not"))
+                await until(lambda: says(root, "the queue decisions has not been asked for work"))
             await until(lambda: is_ready(root))
 
 
