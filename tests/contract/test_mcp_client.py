@@ -419,7 +419,7 @@ class TestWrites:
     async def test_one_that_is_answered_with_a_status_is_sent_once_and_in_doubt(
         self, open_nasty: OpenNasty, status: int
     ) -> None:
-        async with open_nasty("http") as nasty:
+        async with open_nasty("http", timeout_seconds=60) as nasty:
             (nasty.folder / "status.txt").write_text(str(status))
             for _ in range(2):
                 with pytest.raises(InDoubt):

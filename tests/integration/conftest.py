@@ -79,7 +79,7 @@ def open_home(tmp_path: Path, database_url: str, google: Google, model: Model) -
     @asynccontextmanager
     async def open_one(**own: Any) -> AsyncIterator[Home]:
         chosen: dict[str, Any] = {
-            "google_timeout_seconds": 5,
+            "google_timeout_seconds": 10,
             "undo_seconds": 0,
             "max_tries": 2,
             "max_steps": 4,
