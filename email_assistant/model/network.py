@@ -32,7 +32,7 @@ def network_to(url: str | None) -> Network:
     if url is None or not is_on_this_machine(url):
         _check_proxies()
         return {"trust_env": True, "verify": _certificates()}
-    return {"trust_env": False, "verify": _certificates() if url.startswith("https:") else _usual()}
+    return {"trust_env": False, "verify": _certificates() if url.startswith("https:") else _no_certificates()}
 
 
 def _check_proxies() -> None:
@@ -69,3 +69,8 @@ def _certificates() -> ssl.SSLContext:
 def _usual() -> ssl.SSLContext:
     """The library's own, read once: that takes longer than a request."""
     return httpx.create_ssl_context(trust_env=False)
+
+
+def _no_certificates() -> ssl.SSLContext:
+    """For what is asked without TLS: to read certificates takes longer than the program's start may."""
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

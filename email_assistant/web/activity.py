@@ -3,11 +3,12 @@
 from datetime import date
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import BaseModel, Field
 
 from email_assistant.web.dependencies import Assistant, BlankAsNone, ToldActivity
 from email_assistant.web.errors import documented
+from email_assistant.web.routers import for_programs
 from email_assistant.web.schemas import Told
 
 _MOST_DAYS = 366
@@ -54,7 +55,7 @@ class ActivityOut(BaseModel):
     days: list[DayOut] = Field(description="Oldest first; the last is today.")
 
 
-router = APIRouter(prefix="/api", tags=["activity"])
+router = for_programs("activity", "/api")
 
 
 @router.get("/activity", responses=documented(401, 404, 422))

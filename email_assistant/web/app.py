@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from fastapi import APIRouter, Depends, FastAPI
-from fastapi.security import APIKeyHeader, HTTPBearer
+from fastapi import FastAPI
 from fastapi.staticfiles import StaticFiles
 from fastapi.telemetry import TelemetryConfig
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
@@ -42,10 +41,11 @@ from email_assistant.web import chat as chat_routes
 from email_assistant.web.agent_inbox import routes as agent_inbox
 from email_assistant.web.auth import Access, AgentInboxCors, Guard, SecurityHeaders
 from email_assistant.web.document import DocumentedAPI
-from email_assistant.web.errors import AsciiJSON, add_error_handlers, documented
+from email_assistant.web.errors import add_error_handlers
 from email_assistant.web.own_name import OwnName
 from email_assistant.web.refusals import Refusals
 from email_assistant.web.rehearsals import Rehearsals
+from email_assistant.web.routers import routes_of
 from email_assistant.work.chat import Chat
 from email_assistant.work.gatehouse import Gatehouse
 
@@ -67,8 +67,9 @@ Every refusal is a problem as of RFC 9457 (`application/problem+json`); `detail`
 Times are ISO 8601 with their offset. A list comes in pages: `next` is the `cursor` of the following one.
 """
 
-# The guard has looked at the token by then; these say in the OpenAPI document how to send it.
-_CREDENTIALS = [Depends(HTTPBearer(auto_error=False)), Depends(APIKeyHeader(name="x-api-key", auto_error=False))]
+_OF_MAIL = (metrics, inbox, mails, export, forget, memory, activity)
+_FOR_PROGRAMS = (*_OF_MAIL, events, agent_inbox, push, stop, tools, gate, chat_routes, chats)
+_FOR_ANYBODY = (health.router, google_push.router, agent_inbox.info_router, login.router)
 
 
 def create_api(
@@ -96,8 +97,8 @@ def create_api(
         description=_ABOUT,
         docs_url=None,
         redoc_url=None,
-        default_response_class=AsciiJSON,
         telemetry=_SILENT,
+        routes=routes_of([*_FOR_ANYBODY, *(room.router for room in _FOR_PROGRAMS), *pages.routers]),
     )
     api.state.assistant = app
     api.state.chat = chat
@@ -111,12 +112,6 @@ def create_api(
     api.state.gauges = _gauges(app)
     api.state.feed = feed = Feed(app.pool)
     api.state.gatehouse = Gatehouse(app.pool, app.holder, app.rules, app.inbox, feed, app.user_id)
-    programs = APIRouter(dependencies=_CREDENTIALS, responses=documented(401, 503))
-    of_mail = (metrics, inbox, mails, export, forget, memory, activity)
-    for room in (*of_mail, events, agent_inbox, push, stop, tools, gate, chat_routes, chats):
-        programs.include_router(room.router)
-    for router in (health.router, google_push.router, agent_inbox.info_router, programs, login.router, pages.router):
-        api.include_router(router)
     api.mount("/static", StaticFiles(directory=_STATIC))
     add_error_handlers(api)
     # The one that was added last is met first. No page holds a token or a session: the length of what is compressed
@@ -134,11 +129,10 @@ def create_api(
 
 def create_monitor(app: App, *, token: str, host: str) -> FastAPI:
     """What a process serves that has no inbox: its figures, and whether it is well. Arguments as of `create_api`."""
-    api = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, telemetry=_SILENT)
+    routes = routes_of([health.router, metrics.router])
+    api = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, telemetry=_SILENT, routes=routes)
     api.state.assistant = app
     api.state.gauges = _gauges(app)
-    for router in (health.router, metrics.router):
-        api.include_router(router)
     add_error_handlers(api)
     api.add_middleware(Guard, access=Access(token, app.sessions, app.user_id), agent_inbox_origin=None)
     api.add_middleware(TrustedHostMiddleware, allowed_hosts=_answered_to(host, None), www_redirect=False)

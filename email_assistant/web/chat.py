@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from fastapi.responses import Response
 from fastapi.sse import EventSourceResponse, format_sse_event
 from pydantic import Field, StringConstraints
@@ -21,6 +21,7 @@ from email_assistant.tools.control import CLARIFICATION
 from email_assistant.web.dependencies import Assistant, served
 from email_assistant.web.errors import AsciiJSON
 from email_assistant.web.replies import Reply, answered_as, refused, reply_of
+from email_assistant.web.routers import for_programs
 from email_assistant.web.schemas import Given
 from email_assistant.work.chat import Chat, Talk
 from email_assistant.work.faults import QuestionNotStored
@@ -69,7 +70,7 @@ class ResumeRequest(Given):
     clarification_responses: list[ClarificationResponse] | None = None
 
 
-router = APIRouter(tags=["chat"])
+router = for_programs("chat")
 
 
 Talks = Annotated[Chat, served("chat")]

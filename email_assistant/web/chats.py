@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Self
 from uuid import UUID
 
-from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from email_assistant.app import App
@@ -17,6 +16,7 @@ from email_assistant.web.chat import Talks
 from email_assistant.web.dependencies import Assistant
 from email_assistant.web.errors import documented
 from email_assistant.web.replies import Reply, Stand, reply_of, stand_of
+from email_assistant.web.routers import for_programs
 from email_assistant.web.schemas import ItemOut
 from email_assistant.work.chat import Talk
 from email_assistant.work.rows import RunRow, RunState
@@ -88,7 +88,7 @@ class ChatWithTurns(Reply):
         return cls(**{**dict(reply), "status": stand_of(talk)}, account=talk.chat.account, turns=turns)
 
 
-router = APIRouter(prefix="/api/chat", tags=["chat"])
+router = for_programs("chat", "/api/chat")
 
 
 @router.get("", responses=documented(401))

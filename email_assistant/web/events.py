@@ -5,18 +5,18 @@ from typing import Annotated
 
 import psycopg
 from anyio import CancelScope
-from fastapi import APIRouter
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from email_assistant.inbox.feed import Feed
 from email_assistant.web.dependencies import Assistant, LoggedIn, served
 from email_assistant.web.errors import documented
+from email_assistant.web.routers import for_programs
 
 _LOOK_SECONDS = 15.0  # how often it is looked whether the browser is still logged in, if nothing happens
 _RECONNECT_MS = 1000
 
 
-router = APIRouter(prefix="/api", tags=["events"])
+router = for_programs("events", "/api")
 
 _CHANGED = '{"items": [{"id": "…", "kind": "draft", "status": "pending"}], "mails": [], "accounts": [], "chats": []}'
 _EXAMPLE = f"event: change\ndata: {_CHANGED}\n\n"

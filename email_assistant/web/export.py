@@ -4,18 +4,18 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
 
-from fastapi import APIRouter
 from fastapi.responses import StreamingResponse
 
 from email_assistant.db.export import zipped
 from email_assistant.web.dependencies import Assistant
 from email_assistant.web.errors import documented
+from email_assistant.web.routers import for_programs
 
 _ZIP: dict[int | str, dict[str, Any]] = {
     200: {"content": {"application/zip": {"schema": {"type": "string", "format": "binary"}}}}
 }
 
-router = APIRouter(prefix="/api", tags=["mails"])
+router = for_programs("mails", "/api")
 
 
 @router.get("/export", response_class=StreamingResponse, responses={**_ZIP, **documented(401)})

@@ -3,13 +3,13 @@
 from typing import Self
 from uuid import UUID
 
-from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from email_assistant.app import forgetting
 from email_assistant.web.dependencies import Assistant
 from email_assistant.web.errors import documented
 from email_assistant.web.mails import OfAccount
+from email_assistant.web.routers import for_programs
 from email_assistant.web.schemas import Told
 from email_assistant.work.forgetting import WhatGoes
 
@@ -44,7 +44,7 @@ class ForgetOut(BaseModel):
         return cls.model_validate({**plan.told, "forgotten": forgotten})
 
 
-router = APIRouter(prefix="/api", tags=["mails"])
+router = for_programs("mails", "/api")
 
 
 @router.get("/mails/{mail_id}/forget", responses=documented(401, 404, 422))

@@ -7,13 +7,14 @@ from functools import partial
 from typing import Annotated, Literal
 from uuid import uuid4
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import BaseModel, Field
 
 from email_assistant.web.dependencies import served
 from email_assistant.web.errors import documented
+from email_assistant.web.routers import for_programs
 from email_assistant.web.sessions_db import sessions_db
 from email_assistant.work.gatehouse import PATIENCE, Begun, Gatehouse
 
@@ -28,7 +29,7 @@ Name = Annotated[str, Field(min_length=1, max_length=_LONGEST_NAME, pattern=r"^[
 Told = Annotated[str, Field(max_length=1_000_000)]
 """`open_edison` cuts what it tells at so many characters."""
 
-router = APIRouter(tags=["gate"])
+router = for_programs("gate")
 
 
 class SessionIn(BaseModel):

@@ -5,13 +5,14 @@ The notice is not believed for more than that. Its token is its own, as it stand
 
 import base64
 
-from fastapi import APIRouter, HTTPException, Request
+from fastapi import HTTPException, Request
 from pydantic import BaseModel
 
 from email_assistant.web.auth import is_same
 from email_assistant.web.dependencies import Assistant
+from email_assistant.web.routers import undocumented
 
-router = APIRouter(include_in_schema=False)
+router = undocumented()
 
 
 class _Message(BaseModel):

@@ -5,7 +5,7 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any, Literal, TypeVar
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 from pydantic import BaseModel
 
 from email_assistant.accounts.account import UnknownAccount
@@ -14,6 +14,7 @@ from email_assistant.app import App
 from email_assistant.db.migrate import not_applied
 from email_assistant.db.pool import AWAY, fetched
 from email_assistant.web.dependencies import Assistant
+from email_assistant.web.routers import for_anybody
 
 _SECONDS = 2.0
 T = TypeVar("T")
@@ -29,7 +30,7 @@ class Readiness(BaseModel):
     """Why not, each in one plain sentence."""
 
 
-router = APIRouter(tags=["health"])
+router = for_anybody("health")
 
 
 _RESPONSES: dict[int | str, dict[str, Any]] = {503: {"model": Health, "description": "The database does not answer."}}

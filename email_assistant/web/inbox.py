@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import Annotated, Literal
 
 import psycopg
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import BeforeValidator, Field
 
 from email_assistant.app import App
@@ -17,6 +17,7 @@ from email_assistant.tools.spec import Kind
 from email_assistant.web import schemas
 from email_assistant.web.dependencies import Assistant, BlankAsNone, ItemId, ToldContexts
 from email_assistant.web.errors import documented
+from email_assistant.web.routers import for_programs
 
 MOST = 500
 _LONGEST_QUERY = 500
@@ -33,7 +34,7 @@ Age = Annotated[
     Query(description="A number and m, h, d or w (minutes to weeks).", examples=["3d"]),
 ]
 
-router = APIRouter(prefix="/api/inbox", tags=["inbox"])
+router = for_programs("inbox", "/api/inbox")
 
 
 @router.get("", responses=documented(401, 422))

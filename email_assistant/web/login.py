@@ -4,7 +4,7 @@ from contextlib import suppress
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Form, Request
+from fastapi import Depends, Form, Request
 from fastapi.responses import RedirectResponse, Response
 
 from email_assistant.accounts.sessions import NoSession
@@ -12,8 +12,9 @@ from email_assistant.web.auth import Access, local_path, login_page, onward, wit
 from email_assistant.web.dependencies import Assistant, served
 from email_assistant.web.head import say_how_it_stands
 from email_assistant.web.rendering import render
+from email_assistant.web.routers import undocumented
 
-router = APIRouter(include_in_schema=False)
+router = undocumented()
 
 
 Entry = Annotated[Access, served("access")]

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Annotated, Any, Self
 from uuid import UUID
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import BaseModel, Field
 
 from email_assistant.accounts.account import Account, Mode
@@ -17,6 +17,7 @@ from email_assistant.usage import Day
 from email_assistant.web.dependencies import Assistant, BlankAsNone, ToldTrail
 from email_assistant.web.errors import documented
 from email_assistant.web.inbox import MOST
+from email_assistant.web.routers import for_programs
 from email_assistant.web.schemas import Given, MailOut, Told
 
 
@@ -105,7 +106,7 @@ OfAccount = Annotated[
 ]
 
 
-router = APIRouter(prefix="/api", tags=["mails"])
+router = for_programs("mails", "/api")
 
 
 @router.get("/mails", responses=documented(401, 422))

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import Depends, Query
 from pydantic import BaseModel, Field
 
 from email_assistant.accounts.account import Account
@@ -17,6 +17,7 @@ from email_assistant.memory.rules import LONGEST_RULE, PROFILES, Profile, Rule
 from email_assistant.memory.senders import alone, contradictions
 from email_assistant.web.dependencies import Assistant, BlankAsNone, served
 from email_assistant.web.errors import documented
+from email_assistant.web.routers import for_programs
 from email_assistant.web.schemas import Given, RuleOut, Told
 
 if TYPE_CHECKING:
@@ -207,7 +208,7 @@ class BroughtIn(BaseModel):
     done: bool = Field(description="The changes were made.")
 
 
-router = APIRouter(prefix="/api/memory", tags=["memory"])
+router = for_programs("memory", "/api/memory")
 
 
 @router.get("", responses=documented(401, 404, 422))

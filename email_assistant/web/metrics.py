@@ -4,15 +4,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 from fastapi.responses import PlainTextResponse
 
 from email_assistant.web.dependencies import ToldGauges
+from email_assistant.web.routers import for_programs
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
 
-router = APIRouter(tags=["metrics"])
+router = for_programs("metrics")
 
 
 @dataclass(frozen=True, slots=True)

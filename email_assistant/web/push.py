@@ -3,17 +3,18 @@
 from pathlib import Path
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from fastapi.responses import FileResponse
 from pydantic import BaseModel, Field
 
 from email_assistant.web.dependencies import Assistant, LoggedIn
 from email_assistant.web.errors import documented
+from email_assistant.web.routers import for_programs
 
 _WORKER = Path(__file__).parent / "static" / "service-worker.js"
 _MOST_LENGTH = 2_000
 
-router = APIRouter(tags=["push"])
+router = for_programs("push")
 
 
 class PushKey(BaseModel):

@@ -2,13 +2,13 @@
 
 from datetime import datetime
 
-from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from email_assistant.web.dependencies import Assistant
 from email_assistant.web.errors import documented
+from email_assistant.web.routers import for_programs
 
-router = APIRouter(prefix="/api", tags=["accounts"])
+router = for_programs("accounts", "/api")
 
 
 class StopOut(BaseModel):

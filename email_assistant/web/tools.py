@@ -1,12 +1,11 @@
 """`/api/tools`: which tools there are, and the person's word on those that have changed."""
 
-from fastapi import APIRouter
-
 from email_assistant.web.dependencies import Assistant
 from email_assistant.web.errors import documented
+from email_assistant.web.routers import for_programs
 from email_assistant.web.schemas import AcceptTool, OneToolOut, SeenToolOut, ToolOut, ToolsOut
 
-router = APIRouter(prefix="/api/tools", tags=["tools"])
+router = for_programs("tools", "/api/tools")
 
 
 @router.get("", responses=documented(503))

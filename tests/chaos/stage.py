@@ -23,7 +23,7 @@ from tests.chaos.world import ALIAS
 from tests.doubles.google import Google
 from tests.doubles.model import Model
 from tests.doubles.nursery import nursery
-from tests.doubles.ports import free_port
+from tests.doubles.ports import NO_CERTIFICATES, free_port
 
 _SERVES = ("up", "api")
 """Commands that serve the inbox."""
@@ -109,7 +109,9 @@ def _client(port: int) -> httpx.AsyncClient:
     root = f"http://127.0.0.1:{port}"
     # As many connections as a test opens at once: answers that queue up behind each other do not race.
     limits = httpx.Limits(max_connections=100)
-    return httpx.AsyncClient(base_url=root, headers=headers, trust_env=False, timeout=_HTTP_SECONDS, limits=limits)
+    return httpx.AsyncClient(
+        base_url=root, headers=headers, trust_env=False, verify=NO_CERTIFICATES, timeout=_HTTP_SECONDS, limits=limits
+    )
 
 
 def _environment(folder: Path, chosen: Mapping[str, object]) -> dict[str, str]:

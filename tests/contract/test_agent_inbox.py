@@ -23,6 +23,7 @@ from email_assistant.web.app import create_api
 from tests.doubles.daemon import API_TOKEN, Daemon, Process
 from tests.doubles.google import Google
 from tests.doubles.model import Model, tool
+from tests.doubles.ports import NO_CERTIFICATES
 from tests.integration import conftest
 from tests.integration.home import Home, OpenHome, in_one_loop, until
 from tests.integration.scene import BOB, DONE, NEXT_WEEK, meeting, reply
@@ -165,7 +166,9 @@ async def served(home: Home, *, origin: str | None = None) -> AsyncIterator[str]
 @asynccontextmanager
 async def browser(root: str, token: str = TOKEN, **headers: str) -> AsyncIterator[App]:
     given = {"x-api-key": token, "user-agent": "Firefox", **headers}
-    async with httpx.AsyncClient(base_url=root, headers=given, trust_env=False, timeout=30) as http:
+    async with httpx.AsyncClient(
+        base_url=root, headers=given, trust_env=False, verify=NO_CERTIFICATES, timeout=30
+    ) as http:
         yield App(http)
 
 

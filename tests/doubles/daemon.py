@@ -15,7 +15,7 @@ from cryptography.fernet import Fernet
 from tests.doubles.front import Front
 from tests.doubles.model import Model
 from tests.doubles.nursery import Nursery, nursery
-from tests.doubles.ports import free_port
+from tests.doubles.ports import NO_CERTIFICATES, free_port
 
 T = TypeVar("T")
 
@@ -127,6 +127,7 @@ class Daemon:
             base_url=f"http://127.0.0.1:{self._port}",
             headers={"Authorization": f"Bearer {API_TOKEN}"},
             trust_env=False,
+            verify=NO_CERTIFICATES,
             timeout=WAIT_SECONDS,
         )
 

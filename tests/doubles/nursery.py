@@ -18,15 +18,24 @@ from pathlib import Path
 from typing import Any, Protocol
 
 _PROGRAM = "email_assistant"
+# Another version may not have all of them.
+_OURS = (
+    *("cli", "cli.serve", "daemon", "agents.mail.graph", "agents.chat.graph", "work.handover", "queue.handover"),
+    *("work.worker", "work.by_chat", "tools.mailbox", "tools.write_email", "tools.schedule_meeting"),
+)
+_LIBRARIES = (  # which the program loads when it is about to use them
+    *("langgraph.store.postgres.aio", "prometheus_client", "uvicorn.protocols.http.h11_impl", "uvicorn.lifespan.on"),
+    *("uvicorn.loops.asyncio", "apscheduler.triggers.interval", "openai.resources.chat.completions", "yoyo.migrations"),
+    *("yoyo.backends.core.postgresql", "httpcore2", "truststore"),
+)
+_MODULES = (*(f"{_PROGRAM}.{name}" for name in _OURS), *_LIBRARIES)
 _WARM = f"""
 import atexit, gc, importlib, json, os, runpy, sys, threading
 from contextlib import suppress
 
-for name in ("cli", "cli.serve", "daemon", "agents.mail.graph", "work.handover", "queue.handover"):
+for name in {_MODULES}:
     with suppress(ImportError):
-        importlib.import_module("{_PROGRAM}." + name)
-with suppress(ImportError):
-    importlib.import_module("langgraph.store.postgres.aio")
+        importlib.import_module(name)
 
 
 def start(arguments, environment, folder, out, err):

@@ -1,8 +1,13 @@
-"""Ports for servers that are told theirs before they start."""
+"""Ports for servers that are told theirs before they start, and how they are asked."""
 
 import random
 import socket
+import ssl
 from contextlib import suppress
+from typing import Final
+
+NO_CERTIFICATES: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""For clients that speak plain HTTP: to read the certificates of all the world takes longer than most tests."""
 
 _CHOICE = random.SystemRandom()  # hypothesis seeds the shared generator, alike in every worker of the tests
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from anyio import CancelScope
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import Depends, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.exceptions import HTTPException
 
@@ -18,6 +18,7 @@ from email_assistant.web.agent_inbox import wire
 from email_assistant.web.agent_inbox.threads import Thread, Threads
 from email_assistant.web.dependencies import Assistant
 from email_assistant.web.errors import documented
+from email_assistant.web.routers import for_anybody, for_programs
 
 _BY = "agent inbox"
 _PATIENCE = timedelta(seconds=2)
@@ -29,8 +30,8 @@ data: {"event": "on_chain_start", "name": "interrupt_handler", "metadata": {"lan
 \r
 """
 
-router = APIRouter(tags=["agent inbox"])
-info_router = APIRouter(tags=["agent inbox"])
+router = for_programs("agent inbox")
+info_router = for_anybody("agent inbox")
 
 
 def _threads(request: Request, app: Assistant) -> Threads:

@@ -4,7 +4,7 @@ from contextlib import suppress
 from typing import Annotated, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Form
+from fastapi import Form
 from fastapi.responses import RedirectResponse, Response
 
 from email_assistant.accounts.account import Mode
@@ -14,9 +14,10 @@ from email_assistant.inbox.standing import taken_back
 from email_assistant.notify.channels import NoChannel
 from email_assistant.web.dependencies import Assistant
 from email_assistant.web.rendering import render
+from email_assistant.web.routers import for_pages
 from email_assistant.web.wording import MODES
 
-router = APIRouter()
+router = for_pages()
 
 
 @router.get("/accounts")

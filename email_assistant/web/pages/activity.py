@@ -4,19 +4,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from fastapi import APIRouter
 from fastapi.responses import Response
 
 from email_assistant.web.dependencies import Assistant, ToldActivity
 from email_assistant.web.pages.listing import Text, link
 from email_assistant.web.rendering import render
+from email_assistant.web.routers import for_pages
 from email_assistant.web.wording import span
 
 _WIDTH, _HEIGHT = 720.0, 160.0
 
 Days = Literal["7", "30", "90"]
 
-router = APIRouter()
+router = for_pages()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ import re
 from typing import Literal
 from urllib.parse import quote
 
-from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, Response
 
 from email_assistant.app import App
@@ -22,6 +21,7 @@ from email_assistant.web.dependencies import Assistant, ItemId
 from email_assistant.web.pages.day import ShownDay, Slot, day_of
 from email_assistant.web.pictures import NoPicture, data_uris, media_type
 from email_assistant.web.rendering import render
+from email_assistant.web.routers import for_pages
 
 _BLOCK = re.compile(r"<(?:br|div|h[1-6]|hr|li|p|tr)\b")
 _TAG = re.compile(r"<[^>]*>")
@@ -54,7 +54,7 @@ _OPENED = {
     "Cross-Origin-Opener-Policy": "unsafe-none",
 }
 
-router = APIRouter()
+router = for_pages()
 
 
 @router.get("/items/{item_id}/body")

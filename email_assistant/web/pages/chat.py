@@ -7,7 +7,7 @@ from urllib.parse import quote
 from uuid import UUID, uuid4
 from zoneinfo import ZoneInfo
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from fastapi.responses import RedirectResponse, Response
 
 from email_assistant.accounts.account import UnknownAccount
@@ -24,6 +24,7 @@ from email_assistant.web.pages.listing import Listing, zones
 from email_assistant.web.pages.proposal import Input, answer_of, arguments_in, fields_of, form_of, inputs_of
 from email_assistant.web.rendering import render
 from email_assistant.web.replies import stand_of
+from email_assistant.web.routers import for_pages
 from email_assistant.web.wording import TITLES, chat_buttons, what_follows
 from email_assistant.work.chat import Chat, Talk
 from email_assistant.work.did import Did
@@ -33,7 +34,7 @@ from email_assistant.work.rows import RunRow
 _MOST_CHATS = 50
 _NEWEST = 20  # turns of a long chat that stand on the page
 
-router = APIRouter()
+router = for_pages()
 
 Refusal = Conflict | Invalid | UnknownAccount
 _REFUSALS = (Conflict, Invalid, UnknownAccount)

@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from fastapi import APIRouter
 from fastapi.responses import Response
 
 from email_assistant.accounts.account import UnknownAccount
@@ -19,10 +18,11 @@ from email_assistant.inbox.items import Item
 from email_assistant.tools.meeting_time import MeetingTime, beside
 from email_assistant.web.dependencies import Assistant, ItemId
 from email_assistant.web.rendering import render
+from email_assistant.web.routers import for_pages
 
 _SECONDS = 6.0
 
-router = APIRouter()
+router = for_pages()
 
 
 @dataclass(frozen=True, slots=True)

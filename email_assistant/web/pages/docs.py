@@ -4,12 +4,13 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from fastapi.responses import Response
 
 from email_assistant.web.rendering import render
+from email_assistant.web.routers import for_pages
 
-router = APIRouter()
+router = for_pages()
 
 Schema = Mapping[str, Any]
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Form
+from fastapi import Form
 from fastapi.responses import RedirectResponse, Response
 
 from email_assistant.app import App, forgetting
@@ -10,8 +10,9 @@ from email_assistant.inbox.items import Conflict
 from email_assistant.web.dependencies import Assistant
 from email_assistant.web.pages.listing import Text
 from email_assistant.web.rendering import render
+from email_assistant.web.routers import for_pages
 
-router = APIRouter()
+router = for_pages()
 
 
 @router.get("/mails/{mail_id}/forget")

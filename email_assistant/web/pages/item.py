@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Form, Request
+from fastapi import Form, Request
 from fastapi.responses import RedirectResponse, Response
 
 from email_assistant.app import App
@@ -27,13 +27,14 @@ from email_assistant.web.pages.proposal import fields_of
 from email_assistant.web.pages.rows import MailRow, rows_of
 from email_assistant.web.pages.snooze import CHOICES, wake
 from email_assistant.web.rendering import render
+from email_assistant.web.routers import for_pages
 from email_assistant.web.wording import CLASSES, PROFILE_NAMES, TITLES, did, does
 
 _NEWEST = 5  # mails of a long conversation that stand on the page
 _BESIDE = 30  # items in the list beside it
 _LONGEST = 6000  # characters of each of them
 
-router = APIRouter()
+router = for_pages()
 
 
 @router.get("/items/{item_id}")

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Form
+from fastapi import Form
 from fastapi.responses import RedirectResponse, Response
 
 from email_assistant.app import App
@@ -15,10 +15,11 @@ from email_assistant.web.pages.answered import BY
 from email_assistant.web.pages.listing import Text, link, zones
 from email_assistant.web.pages.news import News, Telling, nothing
 from email_assistant.web.rendering import render
+from email_assistant.web.routers import for_pages
 from email_assistant.web.wording import SORTED
 from email_assistant.web.wording import STATES as STATES_IN_WORDS
 
-router = APIRouter()
+router = for_pages()
 
 
 @router.get("/mails")

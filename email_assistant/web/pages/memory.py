@@ -4,7 +4,7 @@ from collections.abc import Awaitable
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Form, UploadFile
+from fastapi import Form, UploadFile
 from fastapi.responses import PlainTextResponse, RedirectResponse, Response
 
 from email_assistant.accounts.account import Account
@@ -20,11 +20,12 @@ from email_assistant.web.memory import Rules, WhatIfRule, try_rule
 from email_assistant.web.pages.answered import BY
 from email_assistant.web.pages.listing import Text, link
 from email_assistant.web.rendering import render
+from email_assistant.web.routers import for_pages
 from email_assistant.web.wording import PROFILE_NAMES
 
 _TRIED = 50  # mails
 
-router = APIRouter()
+router = for_pages()
 
 Of = Annotated[str, Form(alias="account")]
 

@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, time
 from io import StringIO
 from typing import Annotated
 
-from fastapi import APIRouter, Form
+from fastapi import Form
 from fastapi.responses import RedirectResponse, Response
 from pydantic import Field
 
@@ -19,11 +19,12 @@ from email_assistant.web.dependencies import Assistant, BlankAsNone, served
 from email_assistant.web.pages.listing import Text, link
 from email_assistant.web.rehearsals import Rehearsals
 from email_assistant.web.rendering import render
+from email_assistant.web.routers import for_pages
 
 _LOOK_AGAIN = "2"  # seconds, while something goes on
 _MOST_LETTERS = 100
 
-router = APIRouter(prefix="/rehearsal")
+router = for_pages("/rehearsal")
 
 Begun = Annotated[Rehearsals, served("rehearsals")]
 Of = Annotated[str, Form(alias="account")]

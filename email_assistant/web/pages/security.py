@@ -3,13 +3,15 @@
 import re
 from datetime import UTC, datetime, timedelta
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from fastapi.responses import PlainTextResponse, Response
+
+from email_assistant.web.routers import for_pages
 
 _VALID_FOR = timedelta(days=180)
 _NAME = re.compile(r"[a-z0-9.-]+")
 
-router = APIRouter()
+router = for_pages()
 
 
 @router.get("/.well-known/security.txt")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import Depends, Request
 from fastapi.responses import RedirectResponse, Response
 
 from email_assistant.accounts.account import Account
@@ -11,10 +11,11 @@ from email_assistant.app import App
 from email_assistant.trail.activity import Activity
 from email_assistant.web.dependencies import Assistant, ToldActivity
 from email_assistant.web.first_steps import FirstStep, first_steps
+from email_assistant.web.routers import for_pages
 
 _LONGEST = 400 * 24 * 3600  # seconds; browsers keep none longer (RFC 6265bis, section 5.5)
 
-router = APIRouter()
+router = for_pages()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import json
 from typing import Annotated
 
-from fastapi import APIRouter, Form
+from fastapi import Form
 from fastapi.responses import RedirectResponse, Response
 
 from email_assistant.app import App
@@ -12,9 +12,10 @@ from email_assistant.tools.mcp.seen import SeenTool
 from email_assistant.tools.overview import NotAsShown
 from email_assistant.web.dependencies import Assistant
 from email_assistant.web.rendering import render
+from email_assistant.web.routers import for_pages
 from email_assistant.web.wording import TOOL_STATES, when_asked
 
-router = APIRouter()
+router = for_pages()
 
 
 @router.get("/tools")

@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Form
+from fastapi import Form
 from fastapi.responses import Response
 
 from email_assistant.app import App
@@ -20,9 +20,10 @@ from email_assistant.web.pages.snooze import CHOICES, wake
 from email_assistant.web.pages.start import Start, Starting
 from email_assistant.web.pages.together import results_of, show_together
 from email_assistant.web.rendering import render
+from email_assistant.web.routers import for_pages
 from email_assistant.web.wording import KINDS, SHOWN, dismissal
 
-router = APIRouter()
+router = for_pages()
 
 _SHOWN = ("pending", "snoozed", *STATUSES[1:], "all")
 Seen = Annotated[list[str], Form(default_factory=list)]
