@@ -34,6 +34,7 @@ from email_assistant.mail.message import Mail
 from email_assistant.settings import Settings
 from email_assistant.web.app import create_api
 from email_assistant.web.own_name import OwnName
+from tests.doubles.ports import NO_CERTIFICATES
 
 TOKEN = "the-token"
 ADA = "ada@example.com"
@@ -238,7 +239,7 @@ async def served(
 
 
 def client(root: str, **headers: str) -> httpx.AsyncClient:
-    return httpx.AsyncClient(base_url=root, headers=headers, trust_env=False, timeout=30)
+    return httpx.AsyncClient(base_url=root, headers=headers, trust_env=False, verify=NO_CERTIFICATES, timeout=30)
 
 
 @pytest.fixture
