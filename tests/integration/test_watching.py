@@ -78,12 +78,12 @@ class TestMetrics:
         daemon = start()
         answered_mail(daemon, google, model)
 
-        def told() -> str | None:
+        def told() -> str:
             found = daemon.http.get("/metrics")
             assert found.status_code == 200
             assert found.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
             ended = value(families(found.text), "job_seconds_count", job="advance_thread")
-            return found.text if ended >= 2 else None
+            return found.text if ended >= 2 else ""
 
         return daemon.wait_for(told, "the jobs of both steps have ended")
 
