@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ def is_known(span: str) -> bool:
     words = shlex.split(span.replace("…", "")) if span.count('"') % 2 == 0 and "'" not in span else span.split()
     if "email-assistant" in words:
         words = words[words.index("email-assistant") + 1 :]
-    command = typer.main.get_command(command_line)
+    command = _ours()
     if not words or words[0] not in _below(command):
         return True
     taken = _options(command)
@@ -82,6 +83,11 @@ def is_known(span: str) -> bool:
     if words and _below(command) and re.fullmatch(r"[a-z-]+", words[0]) and not words[0].startswith("-"):
         return False
     return {word.partition("=")[0] for word in words if word.startswith("--")} <= taken
+
+
+@cache
+def _ours() -> Any:
+    return typer.main.get_command(command_line)
 
 
 def _below(command: Any) -> dict[str, Any]:

@@ -24,11 +24,12 @@ async def accounts(size: Size, progress: RowProgress) -> list[Reading]:
     with scratch() as folder, postgres(folder) as server:
         progress(f"{_FEW} accounts")
         async with staged(server, folder, "few", _addresses(_FEW), poll_seconds=seconds) as stage:
-            await asyncio.sleep(2 * seconds)
+            await stage.until_at_rest()
+            await asyncio.sleep(seconds)
             few = resident_bytes(stage.program.pid), threads(stage.program.pid)
         progress(f"{many} accounts are looked at for the first time")
         async with staged(server, folder, "many", _addresses(many), poll_seconds=seconds) as stage:
-            await asyncio.sleep(seconds)
+            await stage.until_at_rest()
             shares, each = [], []
             for round_ in range(_ROUNDS):
                 progress(f"{many} accounts, round {round_ + 1} of {_ROUNDS}")
@@ -53,7 +54,7 @@ async def alone(size: Size, progress: RowProgress) -> list[Reading]:
     shares, transactions = [], []
     with scratch() as folder, postgres(folder) as server:
         async with staged(server, folder, "alone", poll_seconds=_POLL_SECONDS) as stage:
-            await asyncio.sleep(min(5, seconds))
+            await stage.until_at_rest()
             for round_ in range(_ROUNDS):
                 progress(f"round {round_ + 1} of {_ROUNDS}")
                 before = _transactions(stage)

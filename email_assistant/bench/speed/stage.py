@@ -268,6 +268,18 @@ class Stage:
 
         await until(look, f"{accounts} mailboxes are looked at", every=0.5)
 
+    async def until_at_rest(self) -> None:
+        """Wait until older mail has been fetched, too, and nothing is left to do."""
+        query = f"""select exists (select from accounts where backfilled_at is null)
+                           or exists (select from mails where state in ('new', 'triaging'))
+                           or exists (select from procrastinate_jobs where status in ('todo', 'doing')) {OURS}"""
+
+        def look() -> bool:
+            [(is_busy,)] = self.watch.execute(query.encode()).fetchall()
+            return not is_busy
+
+        await until(look, "nothing is left to do", every=0.5)
+
 
 @asynccontextmanager
 async def staged(
