@@ -82,7 +82,7 @@ _MEETING: dict[str, Any] = {
 
 CASES = (
     CostCase("ignore", PROMOTION, "ignore", Cost(1, 400)),
-    CostCase("notify, ignored", INVOICE, "notify", Cost(2, 900), decisions=[PlannedAnswer("ignore")]),
+    CostCase("notify, ignored", INVOICE, "notify", Cost(4, 1400), decisions=[PlannedAnswer("ignore")]),
     CostCase("reply accepted as is", DINNER, "respond", Cost(2, 1800), [_YES], [PlannedAnswer("accept")]),
     CostCase(
         "reply edited, then sent", DINNER, "respond", Cost(3, 2600),

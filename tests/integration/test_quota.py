@@ -65,7 +65,7 @@ class TestBucket:
         daemon.wait_for(lambda: google.calls("messages.get"), "older mail is fetched")
         for n in range(120):
             google.deliver(BOB, f"New {n}", "Just now.")
-        daemon.wait_for(lambda: len(google.calls("messages.get")) == 180, "all is fetched", 60)
+        daemon.wait_for(lambda: len(google.calls("messages.get")) == 180, "all is fetched", 240)
         assert {call.root for call in google.calls("messages.get")} == set(google.roots)
         spending = spent(google.calls())
         assert sum(units for _, units in spending) > 3600
