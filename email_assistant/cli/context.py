@@ -182,8 +182,8 @@ def ended_in_words() -> Iterator[None]:
 
 
 def an_id(given: str) -> str:
-    """What was given as an id, or its first characters. Ends with 1 if nothing was, as by a variable of a script that is
-    not set, and would name whatever is the only one."""
+    """What was given as an id, or its first characters. Ends with 1 if nothing was, as by a variable of a script that
+    is not set, and would name whatever is the only one."""
     if not given.strip():
         complain("an id, or its first characters, is missing")
         raise typer.Exit(1)
