@@ -59,7 +59,7 @@ class Items:
 
     async def get(self, user_id: UUID, item_id: UUID) -> Item:
         """Raises NoItem."""
-        found = await self._items("i.user_id = %s and i.id = (select %s::uuid)", user_id, item_id)
+        found = await self._items("i.user_id = %s and i.id = %s", user_id, item_id)
         if not found:
             raise NoItem(f"there is no item {item_id}")
         return found[0]
