@@ -130,7 +130,7 @@ class TestWait:
     async def test_a_call_that_would_wait_too_long_fails_at_once_unless_it_is_a_persons(
         self, open_home: OpenHome, google: Google
     ) -> None:
-        async with open_home(**priced(340)) as home:
+        async with open_home(**priced(420)) as home:
             gmail = (await home.app.clients.get(home.account_id)).gmail
             began = datetime.now(UTC)
             await gmail.profile()
@@ -140,7 +140,7 @@ class TestWait:
             until = refused.value.until
             assert until
             assert until > datetime.now(UTC)
-            seconds = (340 + 340 - 525) / 45.5
+            seconds = (420 + 420 - 525) / 45.5
             assert began + timedelta(seconds=seconds - 0.1) < until < spent_by + timedelta(seconds=seconds + 2)
             assert len(google.calls("getProfile")) == 1
             with calls_are(Urgency.PERSON):
@@ -150,7 +150,7 @@ class TestWait:
     async def test_accounts_of_one_oauth_client_share_its_projects_quota(
         self, open_home: OpenHome, google: Google
     ) -> None:
-        own = {"gmail_project_units_per_minute": 3500, "quota_units": {"gmail.users.getProfile": 400}}
+        own = {"gmail_project_units_per_minute": 3500, "quota_units": {"gmail.users.getProfile": 500}}
         async with open_home(**own) as home:
             await home.sql(
                 """insert into accounts (user_id, address, provider, token, triage_since)
