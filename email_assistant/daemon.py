@@ -51,6 +51,7 @@ from email_assistant.work.invoke import Invoker
 from email_assistant.work.labels import Labels
 from email_assistant.work.polling import Polling
 from email_assistant.work.precedents import Precedents
+from email_assistant.work.retention import Retention
 from email_assistant.work.runs import Runs
 from email_assistant.work.settle import Settler
 from email_assistant.work.sort_again import SortAgain
@@ -65,8 +66,6 @@ if TYPE_CHECKING:
     from email_assistant.work.replay import Replay
 
 log = logging.getLogger(__name__)
-
-_FINISHED_RUNS_KEPT = timedelta(days=1)
 
 
 class Swept(NamedTuple):
@@ -94,7 +93,7 @@ class Daemon:
     invoker: Invoker
     learner: Learner
     memory: Memory
-    saver: FencedSaver
+    retention: Retention
     chat: Chat
     habits: Habits
 
@@ -265,14 +264,7 @@ class Daemon:
                 gmail = (await self.app.clients.get(effect.account_id)).gmail
                 await Mailer(self.app.ledger, gmail).clear(effect)
         await self.app.queue.forget_dead()
-        finished = await self.runs.finished(before=_FINISHED_RUNS_KEPT)
-        if finished:
-            await self.saver.aprune([str(run_id) for run_id in finished])
-            await self.runs.pruned(finished)
-        over = await self.runs.over(timedelta(days=self.app.settings.keep_checkpoints_days))
-        if over:
-            await self.saver.drop(over)
-            await self.runs.pruned(over)
+        await self.retention.tidy()
 
 
 async def _tried(otherwise: str, work: Awaitable[None]) -> None:
@@ -388,7 +380,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
             invoker,
             Learner(memory, app.models, PastTrial(app.pool, SortAgain(app.pool, app.accounts, app.models, settings))),
             memory,
-            saver,
+            Retention(app.pool, runs, saver, settings),
             open_chat(app, callbacks),
             habits,
         )

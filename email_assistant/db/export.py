@@ -36,7 +36,7 @@ EXPORTED: Final[Mapping[str, str]] = {
     "rule_fires": "on which mails a rule had a say",
     "past_mails": "mail of the past that rehearsals have read",
     "asked_recipients": "whom Gmail says that you have written to",
-    "forgotten": "mail that you had forgotten, by Gmail's id",
+    "forgotten": "mail that you had forgotten, or that was kept for its time, by Gmail's id",
     "model_usage": "each call of a model: tokens and cost",
     "digests": "the daily mails to yourself",
     "channels": "browsers and webhooks that are told",

@@ -14,6 +14,7 @@ from email_assistant.db.beside import BESIDE, UNTOLD
 from email_assistant.db.lease import HELD, Lease, RowChange
 from email_assistant.db.pool import Connection
 from email_assistant.db.statements import statements
+from email_assistant.mail.message import NOT_KEPT
 
 _SQL = statements("db", "mails.sql", beside=BESIDE, untold=UNTOLD, held=HELD)
 
@@ -118,6 +119,11 @@ async def wait_no_more(conn: Connection, account_id: UUID, gmail_id: str) -> boo
 async def others_again(conn: Connection, run_id: UUID, gmail_id: str) -> None:
     """Work on the mails that waited with a run, but for this one."""
     await _run(conn, "others_again", run=run_id, mail=gmail_id)
+
+
+async def let_text_go(conn: Connection, thread_ids: Sequence[UUID]) -> None:
+    """Take out what the mails of these conversations say; who wrote to whom about what, and what it was, stays."""
+    await _run(conn, "let_text_go", threads=list(thread_ids), note=NOT_KEPT)
 
 
 # A run of it

@@ -27,7 +27,7 @@ where account_id = %(account)s and gmail_id = any(%(mails)s) and not readable
 -- name: moved_in
 -- A run's mails are reopened with it.
 update mails m set state = case when classification is null then 'new' else 'triaging' end,
-       reason = 'moved into the inbox'
+       reason = 'moved into the inbox', has_text = true
 where m.account_id = %(account)s and m.gmail_id = any(%(mails)s) and m.state = 'done' and not m.own
 and (m.classification is null and m.reason = %(was_out)s or m.reason = m.put_away)
 and not exists (select from runs r where r.id = m.run_id and r.state = 'superseded')
@@ -63,8 +63,15 @@ returning m.thread_id
 update mails set classification = %(classification)s, triage_reason = %(why)s, reason = %(why)s, tries = 0,
        state = case %(classification)s when 'ignore' then 'done' else 'triaging' end,
        triaged_at = statement_timestamp(), labelled = null, relabelled = null, put_away = null,
-       stage = 'person'
+       stage = 'person', has_text = true
 where account_id = %(account)s and gmail_id = %(mail)s
+
+-- name: let_text_go
+-- Mail that is worked on anew is looked at anew, as its conversation may hold text again.
+update mails set has_text = false, content = content || jsonb_build_object('text', '', 'body', '', 'note', case
+       when position(%(note)s in content->>'note') > 0 then content->>'note'
+       else concat_ws('; ', nullif(content->>'note', ''), %(note)s::text) end)
+where thread_id = any(%(threads)s) and has_text
 
 -- name: wait_no_more
 update mails m set run_id = null from runs r

@@ -104,3 +104,10 @@ async def not_closed_with(conn: Connection, account_id: UUID, gmail_id: str) -> 
 async def pruned(conn: Connection, run_ids: Sequence[UUID]) -> None:
     """Their checkpoints are deleted, or all but the last."""
     await _run(conn, "pruned", runs=list(run_ids))
+
+
+async def let_text_go(conn: Connection, thread_ids: Sequence[UUID]) -> list[UUID]:
+    """Take out what the runs of these conversations were told of their mail, and that any may be open again; returns
+    which."""
+    cursor = await _run(conn, "let_text_go", threads=list(thread_ids))
+    return [row["id"] for row in await cursor.fetchall()]

@@ -42,5 +42,10 @@ where r.thread_id = %(thread)s and m.put_away is null and m.account_id = r.accou
 -- name: not_closed_with
 update runs set closed_with = null where account_id = %(account)s and closed_with = %(mail)s
 
+-- name: let_text_go
+-- Nothing is left from which one could be open again.
+update runs set input = input - 'text', closed_with = null, pruned = true
+where id in (select id from runs where thread_id = any(%(threads)s) order by id for no key update) returning id
+
 -- name: pruned
 update runs set pruned = true where id in (select id from runs where id = any(%(runs)s) order by id for no key update)

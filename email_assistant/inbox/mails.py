@@ -25,7 +25,7 @@ _OF_ONE_SIDE = """(
     order by received_at desc limit %(most)s)"""
 _SEARCH = f"""
     select m.gmail_id as id, own, sender, recipients_of(content) as "to", subject, m.received_at,
-           left(coalesce(content->>'text', ''), 20000) as text
+           left(coalesce(nullif(content->>'text', ''), content->>'note', ''), 20000) as text
     from ({_OF_ONE_SIDE.format("own")} union all {_OF_ONE_SIDE.format("not own")}) as found
     join mails m on m.account_id = %(account)s and m.gmail_id = found.gmail_id
     order by m.received_at desc limit %(most)s"""

@@ -17,7 +17,8 @@ from email_assistant.db.pool import Connection
 from email_assistant.db.statements import statements
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.search import WORDS, words
-from email_assistant.outgoing.entry import Effect, server_at
+from email_assistant.mail.message import NOT_KEPT
+from email_assistant.outgoing.entry import WITHOUT_TEXT, Effect, server_at
 
 _SQL = statements("inbox", "rows.sql", words=WORDS)
 
@@ -145,3 +146,9 @@ async def learn_later(conn: Connection, item_id: UUID, most_tries: int) -> bool:
 async def blot_calls(conn: Connection, user_id: UUID, named: str) -> list[UUID]:
     """Take the words out of what other agents had asked, where any match a pattern; returns of which."""
     return [row["id"] for row in await (await _run(conn, _SQL["blot_calls"], user_id, named)).fetchall()]
+
+
+async def let_text_go(conn: Connection, thread_ids: Sequence[UUID]) -> None:
+    """Take out what the items of these conversations say that are over; what was decided on whom stays."""
+    given = {"threads": list(thread_ids), "note": NOT_KEPT, "instead": WITHOUT_TEXT}
+    await conn.execute(_SQL["let_text_go"].encode(), given)

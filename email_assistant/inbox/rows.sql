@@ -124,3 +124,14 @@ set args = '{}', mail_text = '', marks = null, typed = '{}', new_recipients = '{
     asked_because = null, taken_back = null, doubts = null, words = '',
     decision = case when decision is not null then json_build_object('type', decision->>'type', 'args', null) end
 where user_id = %s and run_id is null and status not in ('pending', 'decided') and (to_jsonb(i) - 'words')::text ~* %s returning id
+
+-- name: let_text_go
+-- Its first line stays, which is sender and subject, and the answer; an item that waits is left alone.
+update inbox_items i
+set mail_text = concat(split_part(mail_text, E'\n', 1), E'\n\n', %(note)s::text), args = without_text(args, %(instead)s),
+    decision = case when decision is not null then json_build_object(
+        'type', decision->>'type', 'args', without_text(decision->'args', %(instead)s)) end,
+    taken_back = null, reopened = null, conflicts = '{}', doubts = null, asked_because = null,
+    words = to_tsvector('simple', concat_ws(' ', split_part(mail_text, E'\n', 1), (
+        select sender from mails m where m.account_id = i.account_id and m.gmail_id = i.mail_id)))
+where thread_id = any(%(threads)s) and status not in ('pending', 'decided')

@@ -5,6 +5,9 @@ from datetime import datetime
 
 from .address import Address, is_valid_address
 
+NOT_KEPT = "Its text is no longer kept here; it lies in Gmail."
+"""The note of a mail whose text was taken out after its time."""
+
 
 @dataclass(frozen=True, slots=True)
 class Attachment:

@@ -23,7 +23,16 @@ from email_assistant.db.pool import Connection, Pool
 from email_assistant.google.errors import RateLimited
 from email_assistant.mail.address import address_of
 from email_assistant.meters import meters
-from email_assistant.outgoing.entry import Declined, Effect, EffectMismatch, Entry, InDoubt, NotYetClear, State
+from email_assistant.outgoing.entry import (
+    WITHOUT_TEXT,
+    Declined,
+    Effect,
+    EffectMismatch,
+    Entry,
+    InDoubt,
+    NotYetClear,
+    State,
+)
 
 log = logging.getLogger(__name__)
 
@@ -382,6 +391,15 @@ class Ledger:
                       result = case state when 'unknown' then %s else result end
                where run_id = %s and call_id = %s and state in ('refused', 'unknown', 'failed')""",
             ("It is unknown whether this was done; the person said to leave it.", run_id, call_id),
+        )
+
+    @staticmethod
+    async def let_text_go(conn: Connection, thread_ids: Sequence[UUID]) -> None:
+        """Take out what the effects of these conversations say; that they happened, and to whom, stays."""
+        await conn.execute(
+            """update effects set args = without_text(args, %s), result = case when state <> 'done' then result end
+               where thread_id = any(%s) and state <> 'started'""",
+            (WITHOUT_TEXT, list(thread_ids)),
         )
 
     async def _settle(

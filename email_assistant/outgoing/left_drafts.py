@@ -4,7 +4,7 @@ Such a draft is never sent by us. When what it stands for is over, it is deleted
 SQL on `left_drafts` stands here.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -17,7 +17,7 @@ from email_assistant.db.lease import HELD, Lease, LeaseLost
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.google.errors import NotFound, Refused
 from email_assistant.google.gmail import Gmail
-from email_assistant.outgoing.entry import NotYetClear
+from email_assistant.outgoing.entry import WITHOUT_TEXT, NotYetClear
 from email_assistant.outgoing.letters import Letter, drafts_of, is_letter
 
 
@@ -65,6 +65,12 @@ class LeftDrafts:
                where run_id = %s and call_id = %s and state = 'gone'""",
             (run_id, call_id),
         )
+
+    @staticmethod
+    async def let_text_go(conn: Connection, thread_ids: Sequence[UUID]) -> None:
+        """Take out what these conversations' drafts say that are at Gmail no more."""
+        query = "update left_drafts set args = without_text(args, %s) where thread_id = any(%s) and state = 'gone'"
+        await conn.execute(query, (WITHOUT_TEXT, list(thread_ids)))
 
     async def of_thread(self, thread_id: UUID) -> list[LeftDraft]:
         """Those that are at Gmail, or are to be."""

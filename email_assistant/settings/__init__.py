@@ -194,6 +194,10 @@ class Settings(_Home):
     and 0 with that."""
     keep_checkpoints_days: Days = Field(0, ge=0)
     """Days for which LangGraph's checkpoints of a mail are kept that is done; 0: they go with its end."""
+    keep_text_days: Days | None = Field(None, ge=1)
+    """Days after which the text of a conversation that is done is taken out, and a chat deleted; unset: never."""
+    keep_trail_days: Days | None = Field(None, ge=31)
+    """Days after which all else of it is deleted, but for Gmail's ids; unset: never."""
     expire_days: Days | None = Field(None, ge=1)
     """Days after which what still waits is ignored by itself, and nothing is learned from it; unset: never."""
     concurrency: int = Field(
@@ -280,6 +284,8 @@ class Settings(_Home):
         # A worker may start a write only while its lease outlasts the write's deadline.
         if self.lease_seconds < 2 * self.google_timeout_seconds:
             yield "EMAIL_ASSISTANT_LEASE_SECONDS must be at least twice EMAIL_ASSISTANT_GOOGLE_TIMEOUT_SECONDS"
+        if self.keep_trail_days is not None and self.keep_trail_days < (self.keep_text_days or 0):
+            yield "EMAIL_ASSISTANT_KEEP_TRAIL_DAYS must not be less than EMAIL_ASSISTANT_KEEP_TEXT_DAYS"
         models = {self.model_for(role) for role in get_args(AccountRole)}
         if self.budget_money is not None and (unpriced := sorted(models - set(self.prices))):
             yield f"EMAIL_ASSISTANT_BUDGET_MONEY needs a price in EMAIL_ASSISTANT_PRICES for {', '.join(unpriced)}"

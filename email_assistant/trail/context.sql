@@ -4,7 +4,7 @@
 select gmail_id as id, own, sender, content->'sender'->>'name' as name, subject, received_at,
        coalesce((select array_agg(person->>'email') from jsonb_array_elements(
            coalesce(content->'to', '[]') || coalesce(content->'cc', '[]')) as person), '{}') as recipients,
-       left(coalesce(content->>'text', ''), %(characters)s) as text,
+       left(coalesce(nullif(content->>'text', ''), content->>'note', ''), %(characters)s) as text,
        length(coalesce(content->>'text', '')) > %(characters)s as cut,
        coalesce((select array_agg(part->>'name') from jsonb_array_elements(
            coalesce(content->'attachments', '[]')) as part), '{}') as attachments

@@ -12,6 +12,7 @@ from email_assistant.inbox.items import NoItem
 from email_assistant.inbox.kept import args_in, decision_in
 from email_assistant.inbox.mails import CORRECTED
 from email_assistant.inbox.standing import ACTS
+from email_assistant.mail.message import NOT_KEPT
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.rules import Rule, said_of
 from email_assistant.outgoing.entry import server_at
@@ -105,7 +106,7 @@ class Trail:
         [mail] = await self._rows("mail", (user_id, mail_id, account.lower()))
         given = {"user": user_id, "thread": mail["thread_id"], "mail": mail_id, "run": mail["run_id"]}
         runs = [run["id"] for run in await self._rows("runs", given)]
-        told = []
+        told = [NOT_KEPT] if NOT_KEPT in (mail["note"] or "") else []
         if mail["labelled"] and mail["labelled"] != "none":
             told.append(f"In Gmail it has the label for {mail['labelled']}.")
         if mail["relabelled"]:

@@ -2,7 +2,7 @@
 
 -- name: mail
 select m.account_id, m.thread_id, m.gmail_id, m.run_id, m.sender, m.received_at, m.state, m.classification,
-       m.triage_reason, m.triaged_at, m.stage, m.labelled, m.relabelled
+       m.triage_reason, m.triaged_at, m.stage, m.labelled, m.relabelled, m.content->>'note' as note
 from mails m join accounts a on a.id = m.account_id
 where m.user_id = %s and m.gmail_id = %s and a.address = coalesce(%s, a.address)
 

@@ -30,6 +30,7 @@ from email_assistant.memory.profiles import lock as lock_profiles
 from email_assistant.memory.rules import PROFILES
 from email_assistant.rehearsal.past import forget_mails
 from email_assistant.usage import of_no_run
+from email_assistant.work import judgements
 
 _SQL = statements("work", "forgetting.sql")
 _AT_ONCE: Final = 100  # conversations in one transaction
@@ -213,20 +214,16 @@ class Forgetting:
         async with self._pool.connection() as conn, conn.transaction():
             await lock_profiles(conn, account_id, *PROFILES)
             await lock_all(conn, account_id, ids)
-            if await self._ids(conn, "under_way", given):
+            if await _found(conn, "under_way", given):
                 raise Conflict(_BUSY)
-            runs, readers = [await self._ids(conn, name, given) for name in ("runs", "readers")]
-            past, mails = [await self._ids(conn, name, given, "gmail_id") for name in ("past", "mails")]
-            await conn.execute(_SQL["keep_away"].encode(), {"account": account_id, "mails": [*past, *mails]})
+            readers = await _found(conn, "readers", given)
+            past, mails = [await _found(conn, name, given, "gmail_id") for name in ("past", "mails")]
             await self._memory.forget(conn, account_id, wanted.named.text)
             await fires.forget_mails(conn, account_id, mails)
             await recipients.forget(conn, account_id, wanted.named.text, ids)
-            await forget_mails(conn, account_id, past)
-            await of_no_run(conn, runs)
             await ledger.blot(conn, readers)
-            await checkpoints.forget(conn, [*runs, *readers])
-            await forget_in_log(conn, "ran", await self._ids(conn, "calls", given))
-            await threads.forget(conn, ids)
+            await checkpoints.forget(conn, readers)
+            await let_go(conn, account_id, ids, past)
 
     async def _blot(self, wanted: ToForget) -> None:
         """Take the words out of what other programs' agents told."""
@@ -264,9 +261,25 @@ class Forgetting:
     async def _rows(self, name: str, given: Mapping[str, Any]) -> list[dict[str, Any]]:
         return await fetched(self._pool, _SQL[name], given)
 
-    async def _ids(self, conn: Connection, name: str, given: Mapping[str, Any], column: str = "id") -> list[Any]:
-        """A column of what a statement finds."""
-        return [row[column] for row in await (await conn.execute(_SQL[name].encode(), given)).fetchall()]
+
+async def let_go(conn: Connection, account_id: UUID, thread_ids: Sequence[UUID], past: Sequence[str]) -> None:
+    """Delete conversations that the caller has locked, and past mails, all but Gmail's ids of mail, by which no look
+    into the mailbox brings any of it back."""
+    given = {"account": account_id, "threads": thread_ids}
+    runs, calls = [await _found(conn, name, given) for name in ("runs", "calls")]
+    mails = [*past, *await _found(conn, "mails", given, "gmail_id")]
+    await conn.execute(_SQL["keep_away"].encode(), {"account": account_id, "mails": mails})
+    await forget_mails(conn, account_id, past)
+    await judgements.let_go(conn, account_id, thread_ids)
+    await of_no_run(conn, runs)
+    await checkpoints.forget(conn, runs)
+    await forget_in_log(conn, "ran", calls)
+    await threads.forget(conn, thread_ids)
+
+
+async def _found(conn: Connection, name: str, given: Mapping[str, Any], column: str = "id") -> list[Any]:
+    """A column of what a statement finds."""
+    return [row[column] for row in await (await conn.execute(_SQL[name].encode(), given)).fetchall()]
 
 
 def _octal(word: str) -> str:

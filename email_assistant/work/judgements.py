@@ -52,6 +52,11 @@ async def corrected(conn: Connection, account_id: UUID, mail_id: str, truth: str
     await conn.execute(_SQL["corrected"].encode(), given)
 
 
+async def let_go(conn: Connection, account_id: UUID, thread_ids: Sequence[UUID]) -> None:
+    """What these conversations have taught is about to be deleted."""
+    await conn.execute(_SQL["let_go"].encode(), {"account": account_id, "threads": list(thread_ids)})
+
+
 class Judgements:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool

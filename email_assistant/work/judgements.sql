@@ -93,3 +93,10 @@ order by known_at, mail_id
 insert into classifiers (account_id, version, user_id, examples, kept, why)
 select id, %(version)s, user_id, %(examples)s, %(kept)s, %(why)s from accounts where id = %(account)s
 on conflict do nothing
+
+-- name: let_go
+-- A version is due to be learned anew by how much it had to learn from: of that these are missing from now on.
+update classifiers c set examples = greatest(0, c.examples - gone.n) from classifiers o cross join lateral (
+    select count(*)::int as n from judgements j join mails m on m.account_id = j.account_id and m.gmail_id = j.mail_id
+    where m.thread_id = any(%(threads)s) and j.truth is not null and j.known_at <= o.version and ({teaches})) as gone
+where o.account_id = %(account)s and c.account_id = o.account_id and c.version = o.version and gone.n > 0

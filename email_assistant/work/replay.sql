@@ -15,7 +15,7 @@ left join lateral (
 left join lateral (
     select avg(prompt_tokens)::float8 as prompt, avg(completion_tokens)::float8 as completion
     from model_usage where account_id = m.account_id and run_id = r.id and role = 'triage') as u on true
-where m.user_id = %(user)s and m.account_id = any(%(accounts)s) and not m.own and m.classification is not null
+where m.user_id = %(user)s and m.account_id = any(%(accounts)s) and not m.own and m.has_text and m.classification is not null
 and coalesce(m.stage, 'model') in ('model', 'person')
 order by m.received_at desc, m.gmail_id desc limit %(last)s
 
@@ -45,5 +45,5 @@ cross join lateral (
 left join lateral (
     select avg(prompt_tokens)::float8 as prompt, avg(completion_tokens)::float8 as completion
     from model_usage where account_id = r.account_id and run_id = r.id and role = 'response') as u on true
-where r.user_id = %(user)s and r.account_id = any(%(accounts)s) and first.proposed is not null
+where r.user_id = %(user)s and r.account_id = any(%(accounts)s) and m.has_text and first.proposed is not null
 order by m.received_at desc, m.gmail_id desc limit %(last)s

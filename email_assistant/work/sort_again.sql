@@ -3,7 +3,7 @@
 -- name: mails
 select m.gmail_id, m.own, m.content, case when not %(anew)s then s.said end as said
 from mails m left join sorted_again s on s.account_id = m.account_id and s.mail_id = m.gmail_id and s.asked = %(asked)s
-where m.account_id = %(account)s and m.gmail_id = any(%(mails)s) and m.readable
+where m.account_id = %(account)s and m.gmail_id = any(%(mails)s) and m.readable and m.has_text
 
 -- name: keep
 -- Of rules that nobody has tried for long, nothing is kept.

@@ -6,7 +6,7 @@
 with sent as not materialized (
     select account_id, gmail_id, (select t.gmail_id from threads t where t.id = m.thread_id) as thread, subject,
            received_at, content, mail_words(sender, subject, content) as words, recipients_of(content) as recipients
-    from mails m where own and readable
+    from mails m where own and readable and has_text
     union all
     select account_id, gmail_id, thread_id, content->>'subject', received_at, content,
            mail_words('', coalesce(content->>'subject', ''), content), recipients_of(content)

@@ -1,0 +1,334 @@
+"""What is kept of mail that is done goes after the days that the person set, none of what waits, and it stays away."""
+
+import io
+import json
+import zipfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+
+from email_assistant.gate.log import check
+from email_assistant.mail.message import NOT_KEPT
+from email_assistant.outgoing.entry import WITHOUT_TEXT
+from email_assistant.settings import Settings, SettingsError
+from email_assistant.web.app import create_api
+from email_assistant.work import retention
+from tests.doubles.google import Google
+from tests.doubles.model import Model, tool
+from tests.integration.home import Home, OpenHome, in_one_loop
+from tests.integration.scene import DONE, reply
+from tests.integration.test_forget import dumped, places
+
+pytestmark = in_one_loop
+
+UNIQUE = "xylophoneparade"
+LEARNED = {"action": "add", "text": "Sign with Ada.", "reason": "the edit adds it"}
+TIMES = {
+    "mails": ("received_at", "triaged_at"),
+    "runs": ("created_at", "ended_at"),
+    "inbox_items": ("created_at", "decided_at", "applied_at"),
+    "corrections": ("at", "learned_at"),
+    "judgements": ("made_at", "known_at"),
+}
+
+
+async def later(home: Home, days: int) -> None:
+    """So many days pass, in which nothing happens, and what is to go then goes."""
+    for table, columns in TIMES.items():
+        past = ", ".join(f"{each} = {each} - interval '{days} days'" for each in columns)
+        await home.sql(f"update {table} set {past}")
+    await home.works.tidy()
+
+
+async def done(home: Home, model: Model) -> str:
+    """A mail that was answered by an edit, from which a rule was learned."""
+    model.script(lambda _: [reply(f"About the {UNIQUE}."), DONE])
+    model.on_memory(LEARNED)
+    mail_id = await home.receive(text=f"Bring the {UNIQUE} drums.")
+    [item] = await home.pending()
+    await home.answer(item, "edit", {**item.args, "response_text": f"The {UNIQUE} it is. Ada"})
+    await home.works.learn(home.account_id)
+    await home.sync()
+    await home.carry_on()
+    return mail_id
+
+
+@asynccontextmanager
+async def browser(home: Home) -> AsyncIterator[httpx.AsyncClient]:
+    transport = httpx.ASGITransport(create_api(home.app, home.works.chat, token=None, host="127.0.0.1"))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
+        yield http
+
+
+async def seen(home: Home, mail_id: str) -> dict[str, Any]:
+    """What of the history is no text."""
+    async with browser(home) as http:
+        story = (await http.get(f"/api/mails/{mail_id}/trail")).json()["events"]
+        counts = (await http.get("/api/inbox/counts")).json()
+    kept = "state, external_id, recipient, args_hash, addresses_in(args) as people"
+    return {
+        "story": [(each["what"], each["by"]) for each in story],
+        "counts": counts,
+        "effects": await home.sql(f"select {kept} from effects"),
+        "items": [(each.id, each.sender, each.subject, each.state, each.unreadable) for each in await home.items()],
+        "mail": (await home.mail(mail_id)).classification,
+        "found": [each.id for each in (await home.app.inbox.page(home.app.user_id, query="bob@example.org"))[0]],
+    }
+
+
+async def left(home: Home) -> dict[str, int]:
+    tables = ("threads", "mails", "runs", "inbox_items", "effects", "gate_calls", "checkpoints")
+    return {table: (await home.sql(f"select count(*) as n from {table}"))[0]["n"] for table in tables}
+
+
+async def test_the_text_goes_after_its_time_and_what_was_decided_stays(
+    open_home: OpenHome, google: Google, model: Model, database_url: str, tmp_path: Path
+) -> None:
+    async with open_home(keep_text_days=30, keep_checkpoints_days=99) as home:
+        mail_id = await done(home, model)
+        await later(home, 29)
+        assert {"mails", "inbox_items", "effects"} <= places(dumped(database_url, tmp_path), UNIQUE)
+        before = await seen(home, mail_id)
+
+        await later(home, 2)
+
+        assert places(dumped(database_url, tmp_path), UNIQUE) == set()
+        after = await seen(home, mail_id)
+        assert {**after, "story": sorted(after["story"])} == {**before, "story": sorted(before["story"])}
+        assert (await check(home.app.pool)).faults == []
+        [item] = await home.items()
+        async with browser(home) as http:
+            assert NOT_KEPT in (await http.get(f"/mails/{mail_id}/trail")).text
+            page = (await http.get(f"/items/{item.id}")).text
+            assert NOT_KEPT in page
+            assert WITHOUT_TEXT in page
+            assert NOT_KEPT in (await http.get(f"/api/mails/{mail_id}/trail")).json()["facts"]
+            told = zipfile.ZipFile(io.BytesIO((await http.get("/api/export")).content)).read("mails.jsonl").splitlines()
+        assert {json.loads(each)["content"]["note"] for each in told} == {NOT_KEPT}
+        assert [rule.text for rule in (await home.works.memory.in_force(home.account_id))["response_preferences"]] == [
+            "Sign with Ada."
+        ]
+        google.expire_history()
+        await home.sync()
+        await home.carry_on()
+        assert len(google.sent) == 1
+        assert places(dumped(database_url, tmp_path), UNIQUE) == set()
+
+
+async def test_a_reply_in_a_conversation_without_text_is_answered_and_its_own_text_goes_later(
+    open_home: OpenHome, google: Google, model: Model, database_url: str, tmp_path: Path
+) -> None:
+    async with open_home(keep_text_days=30, past_mail=True) as home:
+        mail_id = await done(home, model)
+        await later(home, 31)
+        model.script([[tool("search_mail_tool", words="lunch")], [reply("Once more."), DONE]])
+        elsewhere = await home.receive("Dinner?", "Where?", from_="Eve <eve@example.net>")
+        [result] = model.calls("response")[-1].tool_results
+        assert f"{mail_id} | " in result
+        assert NOT_KEPT in result
+        model.script(lambda _: [reply("Once more."), DONE])
+        second = await home.receive("Re: Lunch?", f"And the {UNIQUE}?", thread=google.message(mail_id).thread_id)
+        assert NOT_KEPT in model.calls("response")[-1].text
+        [item] = [each for each in await home.pending() if each.mail_id == second]
+        await home.answer(item, "accept")
+        assert len(google.sent) == 2
+        [other] = await home.pending()
+        assert other.mail_id == elsewhere
+        await home.answer(other, "ignore")
+        await home.works.learn(home.account_id)
+
+        await later(home, 31)
+
+        assert places(dumped(database_url, tmp_path), UNIQUE) == set()
+
+
+async def test_a_mail_without_text_that_is_corrected_is_worked_on_and_goes_again(
+    open_home: OpenHome, model: Model
+) -> None:
+    async with open_home(keep_text_days=30) as home:
+        model.on_triage("ignore")
+        model.script(lambda _: [reply(f"About the {UNIQUE}."), DONE])
+        mail_id = await home.receive(text=f"Bring the {UNIQUE} drums.")
+        await later(home, 31)
+        await home.app.corrections.correct(home.app.user_id, mail_id, "respond", "test")
+        await home.carry_on()
+        await home.works.learn(home.account_id)
+        [item] = await home.pending()
+        assert NOT_KEPT in item.mail_text
+        await home.answer(item, "ignore")
+        await home.works.learn(home.account_id)
+        await later(home, 31)
+        [item] = await home.items()
+        assert item.args["response_text"] == WITHOUT_TEXT
+
+
+REST = {
+    "lease": "update threads set lease_until = now() + interval '1 hour'",
+    "effect": "update effects set state = 'started'",
+    "lesson": "update inbox_items set teaches = true, learned_at = null",
+    "failed": "update mails set state = 'failed' where not own",
+    "new decision": "update inbox_items set decided_at = now() + interval '31 days'",
+    "draft at Gmail": """insert into left_drafts (run_id, call_id, user_id, account_id, thread_id, args, state)
+        select id, 'left', user_id, account_id, thread_id, '{}', 'left' from runs limit 1""",
+    "held lesson": """insert into held_lessons (user_id, account_id, profile, source, change, origin, broken)
+        select user_id, account_id, 'triage_preferences', id, '{}', '{}', '[]' from inbox_items limit 1""",
+    "correction": """insert into corrections (user_id, account_id, mail_id, by, classification, was)
+        select user_id, account_id, gmail_id, 'test', 'ignore', 'respond' from mails where not own""",
+}
+
+
+@pytest.mark.parametrize("why", [*REST, "waits", "decided"])
+async def test_nothing_goes_of_what_waits_or_is_under_way(
+    open_home: OpenHome, model: Model, database_url: str, tmp_path: Path, why: str
+) -> None:
+    async with open_home(keep_text_days=30, keep_trail_days=31) as home:
+        if why in REST:
+            await done(home, model)
+            await home.sql(REST[why])
+        else:
+            model.script(lambda _: [reply(f"About the {UNIQUE}."), DONE])
+            await home.receive(text=f"Bring the {UNIQUE} drums.")
+            if why == "decided":
+                await home.decide((await home.pending())[0], "accept")
+                await home.sql("update inbox_items set undo_until = now() + interval '1 day'")
+        before = await left(home)
+
+        await later(home, 60)
+
+        assert await left(home) == before
+        assert {"mails", "inbox_items"} <= places(dumped(database_url, tmp_path), UNIQUE)
+
+
+async def test_unset_nothing_goes(home: Home, google: Google, model: Model, database_url: str, tmp_path: Path) -> None:
+    await done(home, model)
+    before = await left(home)
+    await later(home, 9_999)
+    assert await left(home) == before
+    assert {"mails", "inbox_items", "effects"} <= places(dumped(database_url, tmp_path), UNIQUE)
+
+
+async def test_the_trail_goes_and_an_expired_cursor_does_not_bring_it_back(
+    open_home: OpenHome, google: Google, model: Model, database_url: str, tmp_path: Path
+) -> None:
+    async with open_home(keep_trail_days=40) as home:
+        mail_id = await done(home, model)
+        await later(home, 39)
+        before = await left(home)
+        assert before["mails"] == 2
+
+        await later(home, 2)
+
+        assert set((await left(home)).values()) == {0}
+        assert places(dumped(database_url, tmp_path), mail_id) == {"forgotten"}
+        assert (await check(home.app.pool)).faults == []
+        assert [rule.text for rule in (await home.works.memory.in_force(home.account_id))["response_preferences"]] == [
+            "Sign with Ada."
+        ]
+        [spent] = await home.sql("select count(*) as n from model_usage where run_id is null")
+        assert spent["n"] > 0
+        asked = len(model.requests)
+        google.expire_history()
+        await home.sync()
+        await home.sql("update accounts set history_id = null, backfill_total = null, backfilled_at = null")
+        await home.sync()
+        await home.carry_on()
+        assert set((await left(home)).values()) == {0}
+        assert (len(model.requests), len(google.sent)) == (asked, 1)
+
+        new = await home.receive("Re: Lunch?", "Still there?", thread=google.message(mail_id).thread_id)
+
+        assert [mail.id for mail in await home.mails()] == [new]
+        [item] = await home.pending()
+        await home.answer(item, "accept")
+        assert len(google.sent) == 2
+
+
+async def test_a_chat_goes_as_a_whole_and_a_newer_one_stays(open_home: OpenHome, model: Model) -> None:
+    async with open_home(keep_text_days=30) as home:
+        model.on_policy("chat")
+        model.on_chat({"hello": ["Hello."]})
+        now = await home.account()
+        await home.works.chat.ask(now, "old", "hello")
+        await later(home, 31)
+        assert await home.sql("select chat_id from threads") == []
+        await home.works.chat.ask(now, "new", "hello")
+        await home.sql("insert into threads (user_id, account_id, chat_id) select user_id, id, 'begun' from accounts")
+        await later(home, 0)
+        assert {row["chat_id"] for row in await home.sql("select chat_id from threads")} == {"new", "begun"}
+
+
+async def test_killed_half_way_the_next_goes_on(open_home: OpenHome, model: Model) -> None:
+    async with open_home(keep_trail_days=31) as home:
+        await done(home, model)
+        before = await left(home)
+        await home.sql(
+            """create function fails() returns trigger language plpgsql as $$ begin raise exception 'killed'; end $$;
+               create trigger fails before delete on threads for each row execute function fails()"""
+        )
+        with pytest.raises(psycopg.Error):
+            await later(home, 32)
+        assert await left(home) == before
+        assert await home.sql("select gmail_id from forgotten") == []
+        await home.sql("drop trigger fails on threads; drop function fails()")
+        await home.works.tidy()
+        assert set((await left(home)).values()) == {0}
+
+
+async def test_what_waits_holds_up_nothing_behind_it_and_one_go_is_bounded(
+    open_home: OpenHome, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, most in {"_LOOKED_AT": 2, "_AT_ONCE": 1, "_MOST": 2}.items():
+        monkeypatch.setattr(retention, name, most)
+    async with open_home(keep_trail_days=31) as home:
+        model.script(lambda _: [reply("Fine."), DONE])
+        waits = [await home.receive(f"Waits {each}") for each in range(3)]
+        model.on_triage("ignore")
+        for each in range(5):
+            await home.receive(f"Done {each}")
+        await later(home, 32)
+        assert len(await home.mails()) in (5, 6)
+        for _ in range(3):
+            await home.works.tidy()
+        assert {mail.id for mail in await home.mails()} == set(waits)
+
+
+async def test_a_classifier_is_due_again_by_what_is_left_of_what_it_learned_from(
+    open_home: OpenHome, model: Model
+) -> None:
+    async with open_home(keep_trail_days=31) as home:
+        await done(home, model)
+        await home.sql("update judgements set truth = 'respond', known_at = now(), known_by = 'said'")
+        await home.sql(
+            """insert into classifiers (account_id, version, user_id, examples, kept, why)
+               select id, now() + make_interval(days => d), user_id, 100, true, ''
+               from accounts, (values (1), (-99)) as v (d)"""
+        )
+        await later(home, 32)
+        rows = await home.sql("select examples from classifiers order by version desc")
+        assert [row["examples"] for row in rows] == [99, 100]
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"KEEP_TEXT_DAYS": "0"}, "EMAIL_ASSISTANT_KEEP_TEXT_DAYS: "),
+        ({"KEEP_TRAIL_DAYS": "30"}, "EMAIL_ASSISTANT_KEEP_TRAIL_DAYS: "),
+        (
+            {"KEEP_TRAIL_DAYS": "40", "KEEP_TEXT_DAYS": "50"},
+            "EMAIL_ASSISTANT_KEEP_TRAIL_DAYS must not be less than EMAIL_ASSISTANT_KEEP_TEXT_DAYS",
+        ),
+    ],
+)
+async def test_days_that_can_not_be_are_said_so(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, str], says: str
+) -> None:
+    for name, value in given.items():
+        monkeypatch.setenv(f"EMAIL_ASSISTANT_{name}", value)
+    with pytest.raises(SettingsError) as refused:
+        Settings.load()
+    assert says in str(refused.value)
