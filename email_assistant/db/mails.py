@@ -14,7 +14,6 @@ from email_assistant.db.beside import BESIDE, UNTOLD
 from email_assistant.db.lease import HELD, Lease, RowChange
 from email_assistant.db.pool import Connection
 from email_assistant.db.statements import statements
-from email_assistant.mail.message import NOT_KEPT
 
 _SQL = statements("db", "mails.sql", beside=BESIDE, untold=UNTOLD, held=HELD)
 
@@ -121,9 +120,9 @@ async def others_again(conn: Connection, run_id: UUID, gmail_id: str) -> None:
     await _run(conn, "others_again", run=run_id, mail=gmail_id)
 
 
-async def let_text_go(conn: Connection, thread_ids: Sequence[UUID]) -> None:
-    """Take out what the mails of these conversations say; who wrote to whom about what, and what it was, stays."""
-    await _run(conn, "let_text_go", threads=list(thread_ids), note=NOT_KEPT)
+async def let_text_go(conn: Connection, thread_ids: Sequence[UUID], note: str) -> None:
+    """Take out what the mails of these conversations say, and note that; who wrote to whom about what stays."""
+    await _run(conn, "let_text_go", threads=list(thread_ids), note=note)
 
 
 # A run of it

@@ -17,6 +17,7 @@ from email_assistant.db.pool import Connection, Pool, fetched
 from email_assistant.db.statements import statements
 from email_assistant.gate import ledger
 from email_assistant.inbox import recipients, rows
+from email_assistant.mail.message import NOT_KEPT
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.left_drafts import LeftDrafts
 from email_assistant.settings import Settings
@@ -105,7 +106,7 @@ class Retention:
 async def _take_text(conn: Connection, account_id: UUID, ids: Sequence[UUID]) -> None:
     await rows.let_text_go(conn, ids)
     its_runs = await runs.let_text_go(conn, ids)
-    await mails.let_text_go(conn, ids)
+    await mails.let_text_go(conn, ids, NOT_KEPT)
     await Ledger.let_text_go(conn, ids)
     await LeftDrafts.let_text_go(conn, ids)
     await ledger.blot(conn, its_runs)
