@@ -78,7 +78,7 @@ async def verify(as_json: AsJson = False) -> None:
         if not found.faults:
             print_text(f"{found.rows} rows, all of them as they were written. The last seal: {found.seal or 'none'}")
             if found.forgotten:
-                print_text(f"{found.forgotten} of them say of another that you had forgotten what it told of.")
+                print_text(f"{found.forgotten} of them say of another that what it told of was forgotten.")
     if found.faults:
         raise typer.Exit(1)
 

@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
+from email_assistant.accounts.accounts import SERVED
 from email_assistant.db import checkpoints, mails, runs
 from email_assistant.db.checkpoints import FencedSaver
 from email_assistant.db.order import lock_all
@@ -24,7 +25,7 @@ from email_assistant.settings import Settings
 from email_assistant.work.forgetting import let_go
 from email_assistant.work.runs import Runs
 
-_SQL = statements("work", "retention.sql")
+_SQL = statements("work", "retention.sql", served=SERVED)
 _LOOKED_AT: Final = 500  # mails, or chats, that are read at once
 _AT_ONCE: Final = 50  # conversations in one transaction
 _MOST: Final = 1_000  # conversations of a kind in one go

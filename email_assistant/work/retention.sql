@@ -27,7 +27,7 @@ and not exists (select from held_lessons h where h.account_id = t.account_id and
 select t.id from threads t where t.id = any(%(threads)s) and {at_rest} order by t.id
 
 -- name: accounts
-select id from accounts where provider = %s and state <> 'removing' order by id
+select id from accounts a where {served} and state <> 'removing' order by id
 
 -- name: old
 select thread_id as id, received_at as at, gmail_id as mail from mails where account_id = %(account)s
