@@ -77,7 +77,7 @@ async def seen(home: Home, mail_id: str) -> dict[str, Any]:
         "effects": await home.sql(f"select {kept} from effects"),
         "items": [(each.id, each.sender, each.subject, each.state, each.unreadable) for each in await home.items()],
         "mail": (await home.mail(mail_id)).classification,
-        "found": [each.id for each in (await home.app.inbox.page(home.app.user_id, query="bob@example.org"))[0]],
+        "found": [each.id for each in (await home.app.inbox.page(home.app.user_id, q="bob@example.org"))[0]],
     }
 
 
