@@ -25,6 +25,9 @@ from email_assistant.telemetry import log_to_stderr
 from email_assistant.tracing import tracing
 from email_assistant.web.app import create_api, create_monitor
 
+_IDLE_CONNECTION_SECONDS = 75
+"""Longer than proxies keep theirs (nginx and load balancers: 60), or one of them asks in the moment of the closing."""
+
 
 async def run_up(host: str, port: int, *, no_token: bool) -> None:
     """Serve the inbox and work, until SIGINT or SIGTERM."""
@@ -188,7 +191,10 @@ async def serve_app(
     Args:
         before_end: has those answered who wait for long; they still hear that.
     """
-    server = _UnsignalledServer(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, lifespan="off", timeout_keep_alive=_IDLE_CONNECTION_SECONDS
+    )
+    server = _UnsignalledServer(config)
     serving = asyncio.ensure_future(server.serve(sockets=list(listeners)))
     try:
         await asyncio.shield(serving)

@@ -53,6 +53,7 @@ EXPORTED: Final[Mapping[str, str]] = {
 LEFT_OUT: Final[Mapping[str, str]] = {
     "sessions": "logins of browsers, which are secrets",
     "backfill": "a list of older mail that is still to be fetched, by Gmail's id",
+    "sent_to": "whom your mail was sent to, which is in mails",
     "agent_inbox_served": "what an app was shown last, which is in inbox_items",
     "checkpoints": "the working state of runs; what was proposed, decided and done is in runs, inbox_items and effects",
     "checkpoint_blobs": "as checkpoints",

@@ -20,10 +20,9 @@ set written = a.written or excluded.written, asked_at = clock_timestamp()
 
 -- name: people
 with written as materialized (
-    select lower(person->>'email') as address, person->>'name' as name, min(received_at) as at
-        from mails, jsonb_array_elements(
-            coalesce(content->'to', '[]') || coalesce(content->'cc', '[]') || coalesce(content->'bcc', '[]')) as person
-        where account_id = %(account)s and own group by 1, 2
+    select lower(person->>'email') as address, person->>'name' as name, min(at) as at
+        from sent_to, jsonb_array_elements(people) as person
+        where account_id = %(account)s group by 1, 2
     union select unnest(addresses_in(args)), '', null from effects where account_id = %(account)s and state = 'done'
     union select unnest(typed), '', null from inbox_items
         where account_id = %(account)s and decision is not null and typed <> '{}'

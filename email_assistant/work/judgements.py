@@ -1,6 +1,7 @@
 """What the stage that learned from the person thought of mail, what was right, and so what it may decide by itself."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from datetime import datetime
@@ -15,7 +16,7 @@ from email_assistant.db.values import time_in_json
 from email_assistant.rehearsal.foretold import Foretold
 from email_assistant.rehearsal.learned import Truth
 from email_assistant.sync.news import RID_OF
-from email_assistant.triage.cascade import Judgement, prove
+from email_assistant.triage.cascade import Judgement, prove, take
 from email_assistant.triage.proof import Proof
 
 _TEACHES = "{0}.known_by <> 'silence' or {0}.checked or not {0}.decided"
@@ -35,8 +36,45 @@ class Version:
 @dataclass(frozen=True, slots=True)
 class _Standing:
     known: int
-    at: datetime | None
     past: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Settled:
+    """A mail that was to be judged, once it is known what was right."""
+
+    mail_id: str
+    thought: str | None
+    confidence: float | None
+    truth: str
+    decided: bool
+    checked: bool
+    known_at: datetime
+    is_past: bool  # it is among those of the past, which were kept before anything was thought of live mail
+
+    @property
+    def case(self) -> Judgement | None:
+        if self.thought is None or self.confidence is None or self.is_past:
+            return None
+        return Judgement(self.thought, self.confidence, self.truth, self.decided, self.checked)
+
+
+@dataclass(slots=True)
+class _Proving:
+    """What the judgements up to one of them prove."""
+
+    past: int
+    proof: Proof
+    known: int = 0
+    upto: tuple[datetime | str, str] = ("-infinity", "")  # when it became known what was right, and the mail's id
+
+    def take(self, rows: Sequence[_Settled]) -> None:
+        for row in rows:
+            if case := row.case:
+                take(self.proof, case)
+        self.known += len(rows)
+        if rows:
+            self.upto = rows[-1].known_at, rows[-1].mail_id
 
 
 def recorded(thread_id: UUID, mail_id: str, thought: Thought | None) -> RowChange:
@@ -60,7 +98,8 @@ async def let_go(conn: Connection, account_id: UUID, thread_ids: Sequence[UUID])
 class Judgements:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._proofs: dict[UUID, tuple[_Standing, Proof]] = {}
+        self._proofs: dict[UUID, _Proving] = {}
+        self._proving: defaultdict[UUID, asyncio.Lock] = defaultdict(asyncio.Lock)  # no case counts twice
 
     async def settle(self, account_id: UUID) -> tuple[list[Version], int]:
         """Note what has become known of an account's mails.
@@ -74,13 +113,32 @@ class Judgements:
         return versions, int(row["known"])
 
     async def proof(self, account_id: UUID) -> Proof:
-        """What an account's judgements prove now."""
-        [standing] = await fetched_as(_Standing, self._pool, _SQL["standing"], {"account": account_id})
-        found = self._proofs.get(account_id)
-        if found is None or found[0] != standing:
-            cases = await fetched_as(Judgement, self._pool, _SQL["cases"], (account_id,))
-            found = self._proofs[account_id] = standing, await asyncio.to_thread(prove, cases)
-        return found[1]
+        """What an account's judgements prove now. It is gone on from what those before proved: of years of them, most
+        are looked at again only where one of them has changed."""
+        async with self._proving[account_id]:
+            [standing] = await fetched_as(_Standing, self._pool, _SQL["standing"], {"account": account_id})
+            found = self._proofs.get(account_id)
+            if found is None or found.past != standing.past or not await self._goes_on(account_id, found, standing):
+                found = self._proofs[account_id] = await self._prove(account_id)
+            return found.proof
+
+    async def _goes_on(self, account_id: UUID, found: _Proving, standing: _Standing) -> bool:
+        """Whether all that is known besides lies after what was; then it is taken."""
+        rows = await self._since(account_id, found)
+        if found.known + len(rows) != standing.known:
+            return False
+        await asyncio.to_thread(found.take, rows)
+        return True
+
+    async def _prove(self, account_id: UUID) -> _Proving:
+        past = await fetched_as(Judgement, self._pool, _SQL["past"], {"account": account_id})
+        found = _Proving(len(past), await asyncio.to_thread(prove, past))
+        await asyncio.to_thread(found.take, await self._since(account_id, found))
+        return found
+
+    async def _since(self, account_id: UUID, found: _Proving) -> list[_Settled]:
+        at, mail = found.upto
+        return await fetched_as(_Settled, self._pool, _SQL["since"], {"account": account_id, "at": at, "mail": mail})
 
     async def foretold(self, account_id: UUID, past: Sequence[Foretold]) -> None:
         """Keep what would have been thought of the past; what is kept of a mail already stays."""

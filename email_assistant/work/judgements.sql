@@ -12,68 +12,75 @@ where account_id = %(account)s and mail_id = %(mail)s
 
 -- name: settle
 -- The person's word first, then what they did, then what they let stand for two weeks. Mail that was to be answered,
--- and was not, needed no answer.
+-- and was not, needed no answer. That it was answered stays so, and is not looked for again; what mail says lies apart
+-- from its row, and is read only where an answer may be.
 with one_at_a_time as materialized (
     -- Since two that change the same rows in another order would wait for each other.
     select pg_advisory_xact_lock(hashtextextended('judgements ' || %(name)s, 0))),
+unsettled as materialized (
+    select o.mail_id, o.truth, o.known_at, o.known_by, ({taught_before}) as taught, m.thread_id, m.sender, m.received_at,
+           m.triaged_at, m.classification, m.put_away
+    from one_at_a_time, judgements o join mails m on m.account_id = o.account_id and m.gmail_id = o.mail_id
+    where o.account_id = %(account)s and m.classification is not null
+    and (o.truth is null or o.made_at > clock_timestamp() - interval '15 days')),
+found as (
+    select distinct on (mail_id) mail_id, truth, at, by from (
+        select mail_id, 1 as rank, -extract(epoch from c.at) as place, c.classification as truth, c.at,
+               'corrected' as by
+        from unsettled join corrections c using (mail_id) where c.account_id = %(account)s
+        union all
+        select mail_id, 2, 0, truth, known_at, 'answered' from unsettled where known_by = 'answered'
+        union all
+        select u.mail_id, 2, extract(epoch from a.received_at), 'respond', a.received_at, 'answered'
+        from unsettled u join mails a on a.thread_id = u.thread_id and a.own
+             and a.received_at > u.received_at and a.received_at <= u.received_at + interval '14 days'
+        join mails m on m.account_id = %(account)s and m.gmail_id = u.mail_id
+        where u.known_by is distinct from 'answered' and not (a.content->>'auto_submitted')::boolean
+        and (recipients_of(a.content) @> array[u.sender] or a.content->>'in_reply_to' = m.content->>'message_id')
+        union all
+        select mail_id, case when i.kind <> 'notification' and i.decision->>'type' <> 'ignore' then 3 else 4 end,
+               -extract(epoch from i.applied_at),
+               case when i.kind = 'notification' then
+                        case i.decision->>'type' when 'accept' then 'notify' when 'ignore' then 'ignore'
+                                                 else 'respond' end
+                    when i.decision->>'type' = 'ignore' then 'notify' else 'respond' end, i.applied_at, 'said'
+        from unsettled join inbox_items i using (mail_id)
+        where i.account_id = %(account)s and i.status = 'applied'
+        and i.kind in ('notification', 'draft', 'meeting', 'question')
+        union all
+        select mail_id, 5, 0, 'ignore',
+               coalesce(case when known_by = 'put away' then known_at end, clock_timestamp()), 'put away'
+        from unsettled where put_away = any(%(rid_of)s)
+        union all
+        select mail_id, 6, 0, case classification when 'respond' then 'notify' else classification end,
+               greatest(received_at, triaged_at) + interval '14 days', 'silence'
+        from unsettled where greatest(received_at, triaged_at) < clock_timestamp() - interval '14 days'
+    ) as each order by mail_id, rank, place),
 settled as (
-update judgements j set truth = found.truth, known_by = found.by, known_at = found.at
-from one_at_a_time, judgements o join mails m on m.account_id = o.account_id and m.gmail_id = o.mail_id cross join lateral (
-    select * from (
-        (select 1 as rank, classification as truth, at, 'corrected' as by from corrections c
-         where c.account_id = m.account_id and c.mail_id = m.gmail_id order by at desc limit 1)
-        union all
-        (select 2, 'respond', a.received_at, 'answered' from mails a
-         where a.thread_id = m.thread_id and a.own and not (a.content->>'auto_submitted')::boolean
-         and a.received_at > m.received_at and a.received_at <= m.received_at + interval '14 days'
-         and (recipients_of(a.content) @> array[m.sender] or a.content->>'in_reply_to' = m.content->>'message_id')
-         order by a.received_at limit 1)
-        union all
-        (select 3, case when i.kind = 'notification' then
-                            case i.decision->>'type' when 'accept' then 'notify' when 'ignore' then 'ignore'
-                                                     else 'respond' end
-                        when i.decision->>'type' = 'ignore' then 'notify' else 'respond' end, i.applied_at, 'said'
-         from inbox_items i
-         where i.account_id = m.account_id and i.mail_id = m.gmail_id and i.status = 'applied'
-         and i.kind in ('notification', 'draft', 'meeting', 'question')
-         order by (i.kind <> 'notification' and i.decision->>'type' <> 'ignore') desc, i.applied_at desc limit 1)
-        union all
-        (select 4, 'ignore', coalesce(case when o.known_by = 'put away' then o.known_at end, clock_timestamp()),
-                'put away'
-         where m.put_away = any(%(rid_of)s))
-        union all
-        (select 5, case m.classification when 'respond' then 'notify' else m.classification end,
-                greatest(m.received_at, m.triaged_at) + interval '14 days', 'silence'
-         where greatest(m.received_at, m.triaged_at) < clock_timestamp() - interval '14 days')
-    ) as each order by rank limit 1) as found
-where o.account_id = %(account)s and m.classification is not null
-and (o.truth is null or o.made_at > clock_timestamp() - interval '15 days')
-and (found.truth, found.by) is distinct from (o.truth, o.known_by)
-and j.account_id = o.account_id and j.mail_id = o.mail_id
-returning ({teaches})::int - (o.truth is not null and ({taught_before}))::int as more)
+    update judgements j set truth = f.truth, known_by = f.by, known_at = f.at from unsettled u join found f using (mail_id)
+    where (f.truth, f.by) is distinct from (u.truth, u.known_by)
+    and j.account_id = %(account)s and j.mail_id = u.mail_id
+    returning ({teaches})::int - (u.truth is not null and u.taught)::int as more)
 select coalesce((select json_agg(json_build_object('version', version, 'examples', examples, 'kept', kept)
                                  order by version) from classifiers where account_id = %(account)s), '[]') as versions,
        (select count(*) from judgements j where account_id = %(account)s and truth is not null and ({teaches}))
        + (select coalesce(sum(more), 0) from settled) as known
 
 -- name: standing
--- How much is known, and since when: what is computed from the rows holds until this changes.
-select count(*) as known, max(known_at) as at,
-       (select count(*) from past_judgements where account_id = %(account)s) as past
+-- How much is known.
+select count(*) as known, (select count(*) from past_judgements where account_id = %(account)s) as past
 from judgements where account_id = %(account)s and truth is not null
 
--- name: cases
--- The past comes first: it was kept before anything was thought of live mail. A mail of it that arrives once more had
--- been learned from.
-select thought, confidence, truth, decided, checked, past from (
-    select account_id, gmail_id as mail_id, thought, confidence, truth, known_at, false as decided, false as checked,
-           true as past
-    from past_judgements
-    union all
-    select account_id, mail_id, thought, confidence, truth, known_at, decided, checked, false
-    from judgements j where truth is not null and thought is not null
-    and not exists (select from past_judgements p where p.account_id = j.account_id and p.gmail_id = j.mail_id)
-) as cases where account_id = %s order by past desc, known_at, mail_id
+-- name: since
+-- What has become known after a place in the order in which the live mail is a case.
+select mail_id, thought, confidence, truth, decided, checked, known_at, exists (
+           select from past_judgements p where p.account_id = j.account_id and p.gmail_id = j.mail_id) as is_past
+from judgements j where account_id = %(account)s and truth is not null
+and (known_at, mail_id) > (%(at)s::timestamptz, %(mail)s) order by known_at, mail_id
+
+-- name: past
+select thought, confidence, truth, false as decided, false as checked, true as past
+from past_judgements where account_id = %(account)s order by known_at, gmail_id
 
 -- name: foretold
 insert into past_judgements (account_id, gmail_id, user_id, thought, confidence, version, truth, known_at)

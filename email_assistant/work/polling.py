@@ -36,6 +36,7 @@ _FEWEST = 16
 _GATHER_SECONDS = 0.1
 """What ends within this time is written down at once."""
 _AGAIN_SECONDS = 1.0
+_TRIES = 5
 _GIVE_BACK_SECONDS = 5.0
 _UNSEEN = "no mailbox has been looked at"
 _MISSED, _MISSED_SECONDS = 3, 60.0
@@ -88,11 +89,15 @@ class Polling:
         await self._settle()
 
     async def look(self, account_id: UUID) -> None:
-        """Look at one mailbox now, unless somebody does."""
+        """Look at one mailbox now. Where somebody does already, a moment later: they may have asked Gmail before the
+        mail was there that this is about. If that takes them long, it is left to the next look."""
         try:
-            async with held(self.pool, "new mail", account_id, self.lease_seconds) as ours:
-                if ours:
-                    await self.mailboxes.sync(account_id)
+            for _ in range(_TRIES):
+                async with held(self.pool, "new mail", account_id, self.lease_seconds) as ours:
+                    if ours:
+                        await self.mailboxes.sync(account_id)
+                        break
+                await asyncio.sleep(_AGAIN_SECONDS)
             await self._backfill(account_id)
         except (UnknownAccount, LeaseLost):
             return

@@ -230,6 +230,7 @@ async def served(
             lifespan="off",
             access_log=False,
             log_level="critical",
+            timeout_keep_alive=300,  # or an idle connection is closed in the moment in which it is used again
         )
         server = uvicorn.Server(config)
         task = asyncio.create_task(server.serve([listening]))

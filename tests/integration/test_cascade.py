@@ -2,6 +2,7 @@
 
 import json
 import re
+from random import Random
 from typing import Any
 
 import psycopg
@@ -11,7 +12,8 @@ from email_assistant.app import past_mails
 from email_assistant.db.lease import Lease
 from email_assistant.inbox.mails import MailRow
 from email_assistant.trail.story import Trail
-from email_assistant.triage.cascade import is_checked
+from email_assistant.triage.cascade import LIMITS, is_checked
+from email_assistant.work.judgements import Judgements
 from tests.doubles.google import Google
 from tests.doubles.model import Model
 from tests.integration.home import Home, OpenHome, in_one_loop
@@ -105,6 +107,28 @@ def model(model: Model) -> Model:
     model.on_triage("notify")
     model.script(lambda _: [reply("Fine."), DONE])
     return model
+
+
+async def test_a_proof_that_goes_on_proves_what_one_from_the_beginning_does(home: Home) -> None:
+    """Though judgements come to be known late, out of their order, are corrected, or go."""
+    await seed(home, 900)
+    chance, goes_on = Random(7), Judgements(home.app.pool)
+    changes = {
+        "known": """update judgements set truth = %s, known_by = 'said', known_at = now() - %s * interval '1 second'
+                    where mail_id = %s and truth is null""",
+        "corrected": """update judgements set truth = %s, known_by = 'corrected', known_at = clock_timestamp()
+                        where %s > 0 and mail_id = %s""",
+        "gone": "delete from judgements where %s <> '' and %s > 0 and mail_id = %s",
+    }
+    await home.sql("update judgements set truth = null, known_at = null, known_by = null where mail_id like '%%7'")
+    for _ in range(60):
+        change = chance.choice(["known", "known", "known", "corrected", "gone"])
+        truth, ago, mail = chance.choice(["ignore", "respond"]), chance.choice([1, 1, 9000]), chance.randint(1, 900)
+        await home.sql(changes[change], truth, ago, f"seeded{mail - mail % 10 + 7 if change == 'known' else mail}")
+        found, anew = [await each.proof(home.account_id) for each in (goes_on, Judgements(home.app.pool))]
+        for kind, limits in LIMITS.items():
+            assert found.threshold(kind) == anew.threshold(kind)
+            assert [found.bound(kind, each) for each in limits] == [anew.bound(kind, each) for each in limits]
 
 
 async def test_an_empty_history_decides_nothing(home: Home, google: Google, model: Model) -> None:

@@ -107,6 +107,18 @@ class TestEachUnderItsLease:
         await home.works.poll()
         assert await with_mail(home) == 1
 
+    async def test_one_that_gmail_calls_about_meanwhile_is_looked_at_after(
+        self, home: Home, google: Google, tmp_path: Path
+    ) -> None:
+        """Whoever looks may have asked Gmail before the mail was there."""
+        [other] = await connected(home, 1, tmp_path)
+        async with held(home.app.pool, "new mail", other, 60):
+            look = asyncio.create_task(home.works.polling.look(other))
+            await asyncio.sleep(0.3)
+            assert await with_mail(home) == 0
+        await look
+        assert await with_mail(home) == 1
+
     async def test_it_is_given_back(self, home: Home, google: Google, tmp_path: Path) -> None:
         await connected(home, 3, tmp_path)
         await home.works.poll()

@@ -53,7 +53,10 @@ WRITER: Mapping[str, str] = {
     "threads": "db/threads.py",
     "users": "notify/channels.sql",
 }
-BY_TRIGGERS: Mapping[str, str] = {"gate_log": "seals what becomes of the others, whoever writes them"}
+BY_TRIGGERS: Mapping[str, str] = {
+    "gate_log": "seals what becomes of the others, whoever writes them",
+    "sent_to": "has from own mail whom it was sent to, whichever version stores it",
+}
 """What nobody writes by themselves, and why."""
 ANY: Mapping[str, str] = {
     "bench/inbox.py": "fills a database of its own",
