@@ -26,13 +26,15 @@ with written as materialized (
     union select unnest(addresses_in(args)), '', null from effects where account_id = %(account)s and state = 'done'
     union select unnest(typed), '', null from inbox_items
         where account_id = %(account)s and decision is not null and typed <> '{}'
-    union select address, '', null from asked_recipients where account_id = %(account)s and written)
+    union select address, '', null from asked_recipients where account_id = %(account)s and written),
+said as (
+    -- What they called themselves first: of many mails from each, one is looked into.
+    select distinct on (sender) sender as address, gmail_id, received_at as at from mails
+    where account_id = %(account)s and not own and sender = any(array(select address from written))
+    order by sender, received_at)
 select address, name, at from written
 union
--- What they called themselves first: of many mails from each, one is looked at.
-select address, content->'sender'->>'name', said.at from (select distinct address from written) as known, lateral (
-    select content, received_at as at from mails where account_id = %(account)s and sender = address
-    and not own order by received_at limit 1) as said
+select address, content->'sender'->>'name', at from said join mails using (gmail_id) where account_id = %(account)s
 order by at nulls last, address
 
 -- name: called

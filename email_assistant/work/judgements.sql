@@ -32,7 +32,8 @@ found as (
         select mail_id, 2, 0, truth, known_at, 'answered' from unsettled where known_by = 'answered'
         union all
         select u.mail_id, 2, extract(epoch from a.received_at), 'respond', a.received_at, 'answered'
-        from unsettled u join mails a on a.thread_id = u.thread_id and a.own
+        from unsettled u join mails a on a.account_id = %(account)s and a.thread_id = u.thread_id and a.own
+             and a.received_at > (select min(received_at) from unsettled)
              and a.received_at > u.received_at and a.received_at <= u.received_at + interval '14 days'
         join mails m on m.account_id = %(account)s and m.gmail_id = u.mail_id
         where u.known_by is distinct from 'answered' and not (a.content->>'auto_submitted')::boolean
