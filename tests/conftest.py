@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import hypothesis
 import psycopg
@@ -37,17 +38,34 @@ def pytest_configure(config: pytest.Config) -> None:
     _prepare(config.stash[_SERVER])
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--share", metavar="K/N", help="of the further cases of functions, those of the Kth of N shares")
+
+
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Of a function with many cases the first lane takes the first; of a unit test, which costs nothing, all."""
+    further = _further_cases(items)
+    for item in further:
+        item.add_marker("long")
+    if share := config.getoption("share"):
+        number, shares = map(int, share.split("/"))
+        left = {item for item in further if crc32(item.nodeid.encode()) % shares != number - 1}
+        config.hook.pytest_deselected(items=list(left))
+        items[:] = [item for item in items if item not in left]
+
+
+def _further_cases(items: list[pytest.Item]) -> list[pytest.Item]:
     sampled: set[str] = set()
+    further = []
     for item in items:
         if item.path.is_relative_to(_UNIT) and not item.get_closest_marker("sampled"):
             continue
         function = item.nodeid.partition("[")[0]
         if function in sampled:
-            item.add_marker("long")
+            further.append(item)
         sampled.add(function)
+    return further
 
 
 def _prepare(server: EmbeddedPostgres) -> None:
