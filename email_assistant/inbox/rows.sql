@@ -88,7 +88,8 @@ update inbox_items set snoozed_until = %s where id = %s and user_id = %s and sta
 -- Whoever answers, or takes an answer back, has locked the conversation or its account, as the caller has.
 update inbox_items set status = 'applied', applied_at = clock_timestamp(),
        learned_at = case when decision->>'type' = 'accept' then clock_timestamp() end
-where run_id = %(run)s and status = 'decided'
+where id in (select id from inbox_items where run_id = %(run)s and status = 'decided' order by id for no key update)
+and status = 'decided'
 and (select bool_and(status = 'decided' and undo_until <= clock_timestamp())
      from inbox_items where run_id = %(run)s and status in ('pending', 'decided'))
 returning id
