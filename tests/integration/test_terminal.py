@@ -89,7 +89,10 @@ class View:
         above = view.scroll_offset.y
         self.press_at(key, seconds)
         await until(lambda: view.scroll_offset.y > above)
-        await self.pilot.pause()
+        before, now = "", self.text
+        while before != now:  # it is drawn after it has moved
+            await self.pilot.pause()
+            before, now = now, self.text
 
     async def sees(self, *texts: str) -> None:
         try:
