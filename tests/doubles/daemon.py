@@ -169,9 +169,9 @@ class Daemon:
         self.wait_for(self._is_healthy, "the API answers /health")
         return process
 
-    def scheduler(self) -> Process:
+    def scheduler(self, **settings: str) -> Process:
         """Start a process that has mailboxes looked at."""
-        return self._start("scheduler", "scheduler")
+        return self._start("scheduler", "scheduler", **settings)
 
     def gate(self) -> tuple[Process, str]:
         """Start a gate's server; return it and its address, once it answers."""

@@ -59,9 +59,9 @@ class TestBucket:
         for n in range(60):
             google.deliver(BOB, f"Old {n}", "Long ago.", age=timedelta(days=3, minutes=n))
         daemon = connect(gmail_units_per_minute=12_000, google_timeout_seconds=5, lease_seconds=10)
-        for root in google.roots:
-            daemon.worker(google_root=root)
-        daemon.scheduler()
+        by_worker, by_scheduler = google.roots
+        daemon.worker(google_root=by_worker)  # which fetches older mail
+        daemon.scheduler(EMAIL_ASSISTANT_GOOGLE_ROOT=by_scheduler)  # which looks for new mail
         daemon.wait_for(lambda: google.calls("messages.get"), "older mail is fetched")
         for n in range(120):
             google.deliver(BOB, f"New {n}", "Just now.")
