@@ -178,7 +178,7 @@ def _tables(conn: psycopg.Connection) -> Columns:
     cursor = conn.execute(
         r"""select c.relname, array_agg(a.attname::text) from pg_class c join pg_attribute a on a.attrelid = c.oid
             where c.relnamespace = %s::regnamespace and c.relkind = 'r' and a.attnum > 0 and not a.attisdropped
-              and a.attgenerated = '' and c.relname !~ '^(_?yoyo_|procrastinate_)|_migrations$'
+              and a.attgenerated = '' and c.relname !~ '^(_?yoyo_|procrastinate_|checkpoint_versions$)|_migrations$'
             group by c.relname""",
         (_BESIDE,),
     )

@@ -176,6 +176,14 @@ async def test_the_rows_are_the_same_and_numbers_go_on(source: Path, target: str
             conn.execute("update accounts set user_id = %s", (uuid4(),))
 
 
+async def test_one_of_a_version_without_our_book_of_langgraphs_versions_is_restored(source: Path, target: str) -> None:
+    book = rb"COPY email_assistant\.checkpoint_versions .*?\n\\\.\n"
+    older = changed(source, lambda dump: re.sub(book, b"", dump, flags=re.DOTALL))
+    assert parts_of(older) != parts_of(source)
+    await restore(target, older, replace=True)
+    assert addresses(target) == [ADA]
+
+
 async def test_a_process_that_has_just_ended_is_not_taken_for_one_at_work(source: Path, target: str) -> None:
     with psycopg.connect(target, autocommit=True, application_name="email-assistant") as ended:
         restoring = asyncio.ensure_future(restore(target, source, replace=True))
