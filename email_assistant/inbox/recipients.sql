@@ -43,8 +43,7 @@ where account_id = %(account)s and sender = any(%(addresses)s) and not own limit
 
 -- name: between
 -- What passed between the account and one address, oldest first; a mail of the account's own names its recipient so.
-select own, case when own then (select person->>'name' from jsonb_array_elements(
-        coalesce(content->'to', '[]') || coalesce(content->'cc', '[]') || coalesce(content->'bcc', '[]')) as person
+select own, case when own then (select person->>'name' from jsonb_array_elements(people_of(content)) as person
         where lower(person->>'email') = %(address)s limit 1) else content->'sender'->>'name' end as name
 from (select own, content, received_at from mails where account_id = %(account)s
           and own and recipients_of(content) @> array[%(address)s]

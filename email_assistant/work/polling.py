@@ -36,7 +36,7 @@ _FEWEST = 16
 _GATHER_SECONDS = 0.1
 """What ends within this time is written down at once."""
 _AGAIN_SECONDS = 1.0
-_TRIES = 5
+_TRIES = 5  # at a mailbox that somebody looks at
 _GIVE_BACK_SECONDS = 5.0
 _UNSEEN = "no mailbox has been looked at"
 _MISSED, _MISSED_SECONDS = 3, 60.0
