@@ -12,7 +12,7 @@ from email_assistant.app import past_mails
 from email_assistant.db.lease import Lease
 from email_assistant.inbox.mails import MailRow
 from email_assistant.trail.story import Trail
-from email_assistant.triage.cascade import LIMITS, is_checked
+from email_assistant.triage.cascade import is_checked
 from email_assistant.work.judgements import Judgements
 from tests.doubles.google import Google
 from tests.doubles.model import Model
@@ -126,9 +126,7 @@ async def test_a_proof_that_goes_on_proves_what_one_from_the_beginning_does(home
         truth, ago, mail = chance.choice(["ignore", "respond"]), chance.choice([1, 1, 9000]), chance.randint(1, 900)
         await home.sql(changes[change], truth, ago, f"seeded{mail - mail % 10 + 7 if change == 'known' else mail}")
         found, anew = [await each.proof(home.account_id) for each in (goes_on, Judgements(home.app.pool))]
-        for kind, limits in LIMITS.items():
-            assert found.threshold(kind) == anew.threshold(kind)
-            assert [found.bound(kind, each) for each in limits] == [anew.bound(kind, each) for each in limits]
+        assert vars(found) == vars(anew)  # each case that it rests on: few of them come to a look
 
 
 async def test_an_empty_history_decides_nothing(home: Home, google: Google, model: Model) -> None:
