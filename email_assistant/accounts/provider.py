@@ -7,11 +7,13 @@ Google is the one that is shipped. Another is an installed distribution's, which
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import date, datetime, tzinfo
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from email_assistant.google.auth import Exchange
 from email_assistant.google.calendar import PRIMARY, Agenda, CalendarEntry, Event
 from email_assistant.google.gmail import Draft, HistoryPage, Label, Message, MessagePage, MessageRef, Profile, SendAs
+
+if TYPE_CHECKING:
+    from email_assistant.google.auth import Exchange
 
 
 class MailServer(Protocol):
@@ -106,7 +108,7 @@ class Connect(Protocol):
         token: Mapping[str, Any],
         *,
         timeout: float,
-        exchange_token: Exchange | None = None,
+        exchange_token: "Exchange | None" = None,
         busy_calendars: Collection[str] = (),
     ) -> MailAccount:
         """Raises ValueError: the token is none of this provider's.

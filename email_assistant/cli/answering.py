@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 @asynccontextmanager
 async def opened_inbox(account: str | None = None) -> AsyncIterator["App"]:
     """The app; when the command is through, what was learned since the last one is told, apart from its output."""
-    from email_assistant.app import open_memory
+    from email_assistant.memory.held import HeldLessons
+    from email_assistant.memory.lessons import Lessons
 
     async with opened_for(account) as app:
         yield app
-        memory = open_memory(app)
-        for lesson in await memory.lessons.news(app.user_id, "cli"):
+        for lesson in await Lessons(app.pool).news(app.user_id, "cli"):
             tell(f"learned: {lesson.said} (`email-assistant memory undo {str(lesson.id)[:8]}` takes it back)")
-        for held in await memory.held.page(app.user_id):
+        for held in await HeldLessons(app.pool).page(app.user_id):
             tell(f"to be learned? {held.said} (`email-assistant memory lessons` shows what it would sort otherwise)")
 
 

@@ -17,16 +17,11 @@ from ruamel.yaml.error import YAMLError
 from email_assistant.gate import provenance
 from email_assistant.gate.labels import Labels
 from email_assistant.gate.plain import called, words
+from email_assistant.gate.prose import PROSE
 from email_assistant.gate.provenance import By, Kind, Source, read
 from email_assistant.mail.address import address_of, is_recipient
 
 NAMING: Final = re.compile(r"(?:.*_)?(?:title|name|subject|summary)|file_?name", re.IGNORECASE)
-PROSE: Final = re.compile(
-    r"(?:.*_)?(?:body|text|content|contents|message|description|notes?|comments?|reason|snippet|subject|title|summary"
-    r"|response_text|query|html|markdown|location)",
-    re.IGNORECASE,
-)
-"""Fields whose value is said to people, and names nobody and nothing."""
 _OTHERS_SAY: Final = re.compile(r"reply_?to|to|recipients?|b?cc", re.IGNORECASE)
 """Fields of a mail in which a stranger names whom they like. Whoever is named there is no part of the thing."""
 _APART: Final = re.compile(r"(?:.*_)?(?:title|filename|subject|summary)", re.IGNORECASE)

@@ -12,7 +12,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from email_assistant.errors import AssistantError, in_plain_words
 from email_assistant.gate.answers import answer
 from email_assistant.gate.call import Proposed, Subject
-from email_assistant.gate.doubts import Doubt, doubts
+from email_assistant.gate.doubt import Doubt
+from email_assistant.gate.doubts import doubts
 from email_assistant.gate.policy import GateSession, Trifecta, Verdict, decide, entry
 from email_assistant.gate.provenance import Source, read, spans
 from email_assistant.mail.address import address_of, is_recipient, parse_addresses

@@ -16,7 +16,7 @@ from email_assistant.db.pool import Connection
 from email_assistant.db.statements import statements
 from email_assistant.db.values import time_in_json, zone_named
 from email_assistant.errors import AssistantError
-from email_assistant.gate.doubts import Doubt
+from email_assistant.gate.doubt import Doubt
 from email_assistant.inbox.describe import Newer, describe
 from email_assistant.inbox.kept import UNREADABLE, judged
 from email_assistant.inbox.listing import Status
@@ -91,7 +91,7 @@ class Item:
     kept_marks: list[dict[str, Any]] | None
     """`marks` as they are kept; None: an earlier version made the item."""
     kept_doubts: list[dict[str, Any]] | None
-    """Likewise of what it says (`gate.doubts.Doubt`); None: an earlier version made it."""
+    """Likewise of what it says (`gate.doubt.Doubt`); None: an earlier version made it."""
     first_answer: str | None
     """The From that it answers, if the mail that is stored knows of no mail to it."""
     left_out: list[str]

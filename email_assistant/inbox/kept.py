@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 
 from email_assistant.db.values import read_json
 from email_assistant.errors import AssistantError
-from email_assistant.gate.doubts import DoubtKind
+from email_assistant.gate.doubt import DoubtKind
 from email_assistant.inbox.marks import RecipientMark
 from email_assistant.tools.spec import Answer
 

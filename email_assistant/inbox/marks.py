@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from email_assistant.gate.doubts import Doubt, DoubtKind
+from email_assistant.gate.doubt import Doubt, DoubtKind
 from email_assistant.mail.charset import MOST_ON_A_LINE, listed, one_line, plain
 
 RecipientMark = Literal["new_recipient", "unknown_recipient", "outside", "lookalike"]

@@ -12,7 +12,7 @@ from psycopg.types.json import Json
 from email_assistant.db.lease import HELD, RowChange
 from email_assistant.db.pool import Connection, Pool, fetched
 from email_assistant.db.statements import statements
-from email_assistant.gate.doubts import Doubt
+from email_assistant.gate.doubt import Doubt
 from email_assistant.inbox import rows
 from email_assistant.inbox.describe import Overtaken, not_done
 from email_assistant.inbox.items import Item, read

@@ -4,9 +4,8 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-from langgraph.store.base import Item
 from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
@@ -14,6 +13,9 @@ from email_assistant.db.values import FIRST, LAST
 from email_assistant.mail.charset import one_line
 from email_assistant.mail.prompt import rule as as_rule
 from email_assistant.memory.lessons import BadRule
+
+if TYPE_CHECKING:
+    from langgraph.store.base import Item
 
 Profile = Literal["triage_preferences", "response_preferences", "cal_preferences"]
 PROFILES: tuple[Profile, ...] = get_args(Profile)
@@ -132,7 +134,7 @@ def numbered(rules: Sequence[Rule]) -> str:
     return "\n".join(f"{number}. {as_rule(rule.text)}" for number, rule in enumerate(rules, 1))
 
 
-def in_order(found: Iterable[Item]) -> list[Rule]:
+def in_order(found: "Iterable[Item]") -> list[Rule]:
     """Oldest first. What this program never writes, and somebody else must have, is left out."""
     rules, foreign = list[Rule](), 0
     for item in sorted(found, key=lambda each: (each.created_at, each.key)):

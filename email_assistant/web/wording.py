@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.resources import files
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ruamel.yaml import YAML
 
@@ -15,9 +15,11 @@ from email_assistant.inbox.standing import ACTS, MANY, NAMES, said_of
 from email_assistant.mail.charset import one_line
 from email_assistant.memory.rules import Profile
 from email_assistant.outgoing.entry import Effect
-from email_assistant.tools.overview import ToolRow
 from email_assistant.tools.spec import Answer, Kind
-from email_assistant.work.rows import RunRow
+
+if TYPE_CHECKING:
+    from email_assistant.tools.overview import ToolRow
+    from email_assistant.work.rows import RunRow
 
 Button = Answer | Literal["change"]
 _WORDS: Mapping[str, Any] = YAML(typ="safe").load(files("email_assistant.web").joinpath("wording.yaml").read_text())
@@ -115,7 +117,7 @@ def about(item: Item) -> str:
     return cut(text) if item.chat else text
 
 
-def what_follows(turn: RunRow, done: Sequence[Effect]) -> str:
+def what_follows(turn: "RunRow", done: Sequence[Effect]) -> str:
     """Why a turn has not come to its end, and what becomes of it. `done`: what has happened in it."""
     why = turn.why or "the reason is not known"
     if turn.state == "failed":
@@ -150,7 +152,7 @@ def browser(user_agent: str) -> str:
     return f"{program} on {system}" if system else program
 
 
-def when_asked(tool: ToolRow) -> str:
+def when_asked(tool: "ToolRow") -> str:
     """When a person is asked about a tool's calls."""
     if tool.review != "gate" or tool.labels is None or tool.labels.write_operation:
         return _REVIEWS[tool.review]

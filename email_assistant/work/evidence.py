@@ -24,10 +24,12 @@ from email_assistant.db.pool import Pool, fetched
 from email_assistant.db.statements import statements
 from email_assistant.db.values import time_in_json
 from email_assistant.gate import answers, provenance
-from email_assistant.gate.answers import PROSE, Indexed
-from email_assistant.gate.doubts import Doubt, doubts, lacking
+from email_assistant.gate.answers import Indexed
+from email_assistant.gate.doubt import Doubt
+from email_assistant.gate.doubts import doubts, lacking
 from email_assistant.gate.ledger import EARLIER, OWN_LETTERS, entry_in
 from email_assistant.gate.policy import HERE, GateEntry, GateSession
+from email_assistant.gate.prose import PROSE
 from email_assistant.gate.provenance import Source, holders, spans
 from email_assistant.gate.spoken import Spoken
 from email_assistant.inbox.items import TOGETHER

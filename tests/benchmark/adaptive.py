@@ -20,11 +20,12 @@ from typing import Any, Final, Literal
 
 from ruamel.yaml import YAML
 
-from email_assistant.gate.answers import PROSE, answer
+from email_assistant.gate.answers import answer
 from email_assistant.gate.call import Proposed, Subject
 from email_assistant.gate.doubts import doubts
 from email_assistant.gate.labels import Labels, shipped_labels
 from email_assistant.gate.policy import GateSession, Verdict, decide, entry
+from email_assistant.gate.prose import PROSE
 from email_assistant.gate.provenance import Source, read, spans
 
 ME: Final = "robin@home.example"

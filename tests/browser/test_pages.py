@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from email_assistant.agents.mail.graph import NOTIFY_ACTION
-from email_assistant.gate.doubts import Doubt
+from email_assistant.gate.doubt import Doubt
 from email_assistant.memory.profiles import Memory
 from tests.browser.conftest import AXE, Open, Size, Theme, Visit
 from tests.integration.test_api import ADA, BOB, DRAFT, MEETING, Home

@@ -23,7 +23,7 @@ from pydantic import SecretStr
 
 from email_assistant.agents.mail.graph import NOTIFY_ACTION
 from email_assistant.app import App, open_app, open_chat
-from email_assistant.gate.doubts import Doubt
+from email_assistant.gate.doubt import Doubt
 from email_assistant.inbox.describe import mail_as_text
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.marks import Mark

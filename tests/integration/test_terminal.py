@@ -31,7 +31,7 @@ from email_assistant.cli.context import chosen
 from email_assistant.cli.screen.app import InboxApp, show_inbox
 from email_assistant.cli.screen.desk import Desk
 from email_assistant.cli.screen.waiting import WaitingScreen
-from email_assistant.gate.doubts import Doubt
+from email_assistant.gate.doubt import Doubt
 from email_assistant.inbox.items import Item
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.rules import RuleChange
