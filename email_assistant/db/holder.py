@@ -18,7 +18,7 @@ from email_assistant.db.pool import Connection, connection_settings
 log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 0.5
-_ALONE_SECONDS = 5.0
+_ALONE_SECONDS = 10.0
 """How late a process that has come to be alone notices that it no longer is."""
 _GRACE_SECONDS = 2.0
 """How long a lock must have been seen free: its process takes it again after a lost connection, or once the server is

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, conninfo
-from psycopg.rows import DictRow, class_row, dict_row
+from psycopg.abc import RV, PQGen
+from psycopg.rows import DictRow, Row, class_row, dict_row
 from psycopg_pool import AsyncConnectionPool
 from psycopg_pool.abc import ACT
 
@@ -26,6 +27,7 @@ Parameters = Sequence[object] | Mapping[str, object]
 Statement = tuple[str, Parameters]
 """With what it is given."""
 T = TypeVar("T")
+_LOOK_AFTER_SECONDS = 5.0
 
 
 class StoppablePool(AsyncConnectionPool[ACT]):
@@ -46,6 +48,14 @@ class StoppablePool(AsyncConnectionPool[ACT]):
 def _cancellations() -> int:
     task = asyncio.current_task()
     return task.cancelling() if task else 0
+
+
+class ListeningConnection(AsyncConnection[Row]):
+    """For what waits for notifications. psycopg looks after each that waits ten times a second, so that Ctrl-C is heard
+    (`psycopg.waiting`); asyncio hears it anyway, and an idle program did little else."""
+
+    async def wait(self, gen: PQGen[RV], interval: float = _LOOK_AFTER_SECONDS, timeout: float | None = None) -> RV:  # noqa: ASYNC109 - the library's own
+        return await super().wait(gen, interval, timeout)
 
 
 Pool = StoppablePool[Connection]

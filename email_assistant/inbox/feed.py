@@ -15,7 +15,7 @@ from uuid import UUID
 
 import psycopg
 
-from email_assistant.db.pool import Connection, Pool
+from email_assistant.db.pool import Connection, ListeningConnection, Pool
 
 _CHANNEL = "email_assistant"
 _GATHER_SECONDS = 0.1
@@ -124,7 +124,7 @@ class Feed:
     async def _listen(self) -> None:
         """Until the connection is lost. Each one that is made anew tells all to look for themselves."""
         conninfo = str(self._pool.conninfo)
-        async with await psycopg.AsyncConnection.connect(conninfo, **self._settings()) as conn:
+        async with await ListeningConnection.connect(conninfo, **self._settings()) as conn:
             await conn.execute(f"listen {_CHANNEL}".encode())
             loop = asyncio.get_running_loop()
             since, left = await self._wake(conn, None)

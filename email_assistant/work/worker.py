@@ -10,7 +10,7 @@ from procrastinate import App, JobContext, PsycopgConnector
 from procrastinate.worker import Worker
 from psycopg import AsyncConnection
 
-from email_assistant.db.pool import StoppablePool, session_settings
+from email_assistant.db.pool import ListeningConnection, StoppablePool, session_settings
 from email_assistant.meters import measured
 from email_assistant.work.pulse import Pulse
 from email_assistant.work.tasks import BACKGROUND, DECISIONS, MAILBOXES, Handlers
@@ -41,6 +41,7 @@ async def work(url: str, handlers: Handlers, pulse: Pulse, *, slots: int, stop_s
     connector = _Connector(
         lambda queue: pulse.beat(_unasked(queue)),
         pool_factory=StoppablePool,
+        connection_class=ListeningConnection,
         conninfo=url,
         kwargs=session_settings(url),
         min_size=0,
