@@ -248,11 +248,15 @@ def when(at: datetime, zone: tzinfo | None = None) -> str:
     return f"{at.astimezone(zone):%Y-%m-%d %H:%M %Z}"
 
 
+def our_version() -> str:
+    from importlib.metadata import version  # which takes long to load, and few commands tell it
+
+    return version("email-assistant")
+
+
 def print_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
-
-        out.print(f"email-assistant {version('email-assistant')}")
+        out.print(f"email-assistant {our_version()}")
         raise typer.Exit
 
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, tzinfo
 from hashlib import file_digest
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +19,7 @@ from email_assistant.cli.context import (
     load_settings,
     one_of,
     opened,
+    our_version,
     print_json,
     print_table,
     run,
@@ -154,7 +154,7 @@ def drafts(
         letters, zone, canned = (read(data), UTC, "") if data else run(lambda: _approved(account))
         found = measure(letters, zone)
         about = {
-            "version": version("email-assistant"),
+            "version": our_version(),
             "data": str(data) if data else None,
             "data_sha256": _sha256(data) if data else None,
             "canned": bool(canned),
@@ -239,7 +239,7 @@ def _sha256(file: Path) -> str:
 def _about(data: Path, train: Path | None, mails: "Sequence[Labelled]", asked: _Asked | None) -> dict[str, Any]:
     """What figures were measured on and with, so that they can be compared."""
     return {
-        "version": version("email-assistant"),
+        "version": our_version(),
         "data": str(data),
         "data_sha256": _sha256(data),
         "train": str(train) if train else None,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from email_assistant.cli.context import CommandError, awaited, err, opened, print_text, tell
+from email_assistant.cli.context import CommandError, awaited, err, opened, our_version, print_text, tell
 
 if TYPE_CHECKING:
     from email_assistant.db.export import Opens
@@ -26,8 +26,6 @@ async def export(
 
     manifest.json says what is in which file, how much, and what is left out: keys, tokens and logins, and the working
     state of runs. It can't be put back; `backup` is for that. Whoever has it can read your mail."""
-    from importlib.metadata import version
-
     from email_assistant.db.export import export as exported
 
     if target.exists():
@@ -35,7 +33,7 @@ async def export(
     async with opened() as app:
         rows: dict[str, int] = {}
         with _written(target) as opens, err.status("Exporting …") as status:
-            async for table, count in exported(app.pool, app.user_id, version("email-assistant"), opens):
+            async for table, count in exported(app.pool, app.user_id, our_version(), opens):
                 rows[table] = count
                 status.update(f"Exporting … {sum(rows.values()):,} rows ({table})")
     print_text(f"Wrote {target}: {sum(rows.values()):,} rows, {rows.get('mails', 0):,} of them mails.")

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -15,6 +14,7 @@ from email_assistant.cli.context import (
     awaited,
     one_of,
     opened,
+    our_version,
     print_json,
     print_table,
     say,
@@ -160,7 +160,7 @@ def _tell(report: _Report, as_json: bool) -> None:
     if as_json:
         tally = asdict(report.tally)
         canned = bool(report.settings.model_stand_in)
-        print_json({"version": version("email-assistant"), "canned": canned, "used": tally, **kinds})
+        print_json({"version": our_version(), "canned": canned, "used": tally, **kinds})
         return
     if triage := kinds.get("triage"):
         say(f"{triage['model']} on {triage['asked']:,} mails: {_others(triage['differ'], 'class', 'classes')}.")
