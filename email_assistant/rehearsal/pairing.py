@@ -58,9 +58,9 @@ class Pairing:
         self._own = frozenset(own)
         self._recent: deque[_Received] = deque()
         self._by_id: dict[str, _Received] = {}
-        self._by_run: defaultdict[int, list[_Received]] = defaultdict(list)
-        self._by_subject: defaultdict[str, list[_Received]] = defaultdict(list)
-        self._by_conversation: defaultdict[str, list[_Received]] = defaultdict(list)
+        self._by_run: defaultdict[int, deque[_Received]] = defaultdict(deque)
+        self._by_subject: defaultdict[str, deque[_Received]] = defaultdict(deque)
+        self._by_conversation: defaultdict[str, deque[_Received]] = defaultdict(deque)
 
     def received(self, entry: Recorded) -> None:
         self._forget(entry.at)
@@ -140,17 +140,14 @@ class Pairing:
                 (self._by_subject, [gone.subject] if gone.subject else []),
                 (self._by_conversation, [gone.entry.conversation] if gone.entry.conversation else []),
             ):
-                _drop(index, keys, gone)
+                _drop_first(index, keys)
 
 
-def _drop(
-    index: dict[int, list[_Received]] | dict[str, list[_Received]], keys: Collection[object], gone: _Received
-) -> None:
+def _drop_first(index: dict[int, deque[_Received]] | dict[str, deque[_Received]], keys: Collection[object]) -> None:
+    """Each entry has its mails in the order in which they came, and so they go."""
     for key in keys:
-        left = [each for each in index[key] if each is not gone]  # type: ignore[index]
-        if left:
-            index[key] = left  # type: ignore[index]
-        else:
+        index[key].popleft()  # type: ignore[index]
+        if not index[key]:  # type: ignore[index]
             del index[key]  # type: ignore[arg-type]
 
 

@@ -66,6 +66,7 @@ ANY: Mapping[str, str] = {
 """Who writes any table, and why."""
 UNNAMED: Mapping[str, str] = {
     **{path: ANY[path] for path in ("bench/inbox.py", "db/restore.py")},
+    "bench/speed/years.py": "a day of mail, which it puts into a database of its own again and again",
     "accounts/rekey.py": "what is encrypted, which it encrypts anew",
     "db/lease.py": "the leases' own columns, of conversations, accounts and items",
     "db/checkpoints.py": "LangGraph's tables, by the names that it has for them",

@@ -17,7 +17,7 @@ from email_assistant.bench.speed.outside import Outside, Way, outside
 from email_assistant.bench.speed.processes import cpu_seconds
 from email_assistant.bench.speed.stage import OURS, Server, Stage, postgres, scratch, staged
 
-_WAYS: tuple[Way, ...] = get_args(Way)
+WAYS: tuple[Way, ...] = get_args(Way)
 _ROUNDS = 3
 _WARM = 8
 _MOST_CPU = 2.0
@@ -35,27 +35,27 @@ _IDLE_SECONDS = 5.0
 async def cpu(size: Size, progress: RowProgress) -> list[Reading]:
     """Milliseconds of processor time that a mail takes of the program and of Postgres, and that it takes of a bare
     graph and of Postgres; each in turn, since a machine is not equally fast all the time."""
-    mails, took = size.of(40, 2), {(who, way): list[float]() for who in ("ours", "floor") for way in _WAYS}
+    mails, took = size.of(40, 2), {(who, way): list[float]() for who in ("ours", "floor") for way in WAYS}
     with scratch() as folder, postgres(folder) as server:
         async with staged(server, folder, "ours") as stage, _floor(server, folder) as floor:
             progress("both get warm")
-            for way in _WAYS:
+            for way in WAYS:
                 await stage.handle(way, size.of(_WARM))
                 await floor.handle(way, size.of(_WARM))
             for round_ in range(_ROUNDS):
                 progress(f"round {round_ + 1} of {_ROUNDS}")
-                for way in _WAYS:
-                    took["ours", way].append(await _of_each(stage, way, mails))
+                for way in WAYS:
+                    took["ours", way].append(await of_each(stage, way, mails))
                     with stage.program.frozen():  # what it does by itself is not the floor's
-                        took["floor", way].append(await _of_each(floor, way, mails))
+                        took["floor", way].append(await of_each(floor, way, mails))
     note = f"of the program and Postgres, {mails} mails that come in together, {_ROUNDS} rounds"
     return [
         Reading(f"CPU of a mail, {way}", "ms", took["ours", way], Limit(_MOST_CPU), took["floor", way], note)
-        for way in _WAYS
+        for way in WAYS
     ]
 
 
-async def _of_each(whose: "Stage | _Floor", way: Way, mails: int) -> float:
+async def of_each(whose: "Stage | _Floor", way: Way, mails: int) -> float:
     began = whose.cpu()
     await whose.handle(way, mails)
     return (whose.cpu() - began) / mails * 1000
@@ -112,10 +112,10 @@ async def statements(size: Size, progress: RowProgress) -> list[Reading]:
     mails, burst, figures = size.of(20, 2), size.of(200, 5), list[Reading]()
     with scratch() as folder, postgres(folder) as server:
         async with staged(server, folder, "mail") as stage:
-            for way in _WAYS:
+            for way in WAYS:
                 await stage.handle(way, size.of(_WARM))
             idle = await _rates(stage, _IDLE_SECONDS)
-            for way in _WAYS:
+            for way in WAYS:
                 counted = []
                 for number in range(mails):
                     progress(f"{way}, mail {number + 1} of {mails}")

@@ -9,6 +9,7 @@ from email_assistant.bench.speed.figures import Reading, RowProgress, Size
 from email_assistant.bench.speed.flow import decisions, in_flight
 from email_assistant.bench.speed.idle import accounts, alone
 from email_assistant.bench.speed.mail import cpu, statements, stored
+from email_assistant.bench.speed.years import years
 
 Measure = Callable[[Size, RowProgress], Awaitable[list[Reading]]]
 
@@ -23,4 +24,5 @@ ROWS: Mapping[str, Measure] = {
     "commands": commands,
     "chat": chat,
     "cursor": expired_cursor,
+    "years": years,
 }
