@@ -17,12 +17,17 @@ where account_id = %(account)s and mail_id = %(mail)s
 with one_at_a_time as materialized (
     -- Since two that change the same rows in another order would wait for each other.
     select pg_advisory_xact_lock(hashtextextended('judgements ' || %(name)s, 0))),
+open as materialized (
+    select * from one_at_a_time, judgements where account_id = %(account)s and truth is null
+    union all
+    select * from one_at_a_time, judgements
+    where account_id = %(account)s and truth is not null and made_at > statement_timestamp() - interval '15 days'),
 unsettled as materialized (
-    select o.mail_id, o.truth, o.known_at, o.known_by, ({taught_before}) as taught, m.thread_id, m.sender, m.received_at,
-           m.triaged_at, m.classification, m.put_away
-    from one_at_a_time, judgements o join mails m on m.account_id = o.account_id and m.gmail_id = o.mail_id
-    where o.account_id = %(account)s and m.classification is not null
-    and (o.truth is null or o.made_at > clock_timestamp() - interval '15 days')),
+    -- Each by its key: the planner would rather read all mail, and so below with all that was decided.
+    select o.mail_id, o.truth, o.known_at, o.known_by, ({taught_before}) as taught, m.*
+    from open o cross join lateral (
+        select thread_id, sender, received_at, triaged_at, classification, put_away from mails
+        where account_id = %(account)s and gmail_id = o.mail_id and classification is not null offset 0) as m),
 found as (
     select distinct on (mail_id) mail_id, truth, at, by from (
         select mail_id, 1 as rank, -extract(epoch from c.at) as place, c.classification as truth, c.at,
@@ -45,9 +50,10 @@ found as (
                         case i.decision->>'type' when 'accept' then 'notify' when 'ignore' then 'ignore'
                                                  else 'respond' end
                     when i.decision->>'type' = 'ignore' then 'notify' else 'respond' end, i.applied_at, 'said'
-        from unsettled join inbox_items i using (mail_id)
-        where i.account_id = %(account)s and i.status = 'applied'
-        and i.kind in ('notification', 'draft', 'meeting', 'question')
+        from unsettled cross join lateral (
+            select kind, decision, applied_at from inbox_items
+            where account_id = %(account)s and inbox_items.mail_id = unsettled.mail_id and status = 'applied'
+            and kind in ('notification', 'draft', 'meeting', 'question') offset 0) as i
         union all
         select mail_id, 5, 0, 'ignore',
                coalesce(case when known_by = 'put away' then known_at end, clock_timestamp()), 'put away'

@@ -40,6 +40,7 @@ async def years(size: Size, progress: RowProgress) -> list[Reading]:
                 await stage.handle(way, size.of(count, 2))
             for when in ("young", "old"):
                 if when == "old":
+                    await stage.program.look()  # for the answers, which are the mailbox's own mail
                     await _until_quiet(stage)
                     stored = _repeat_the_day(stage.watch, days, progress)
                     for way in WAYS:
