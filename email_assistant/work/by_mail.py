@@ -103,7 +103,9 @@ class ByMail(Kind[Conversation]):
         with self.conversations.at_hand(lease, at), self.accounts.at_hand(at.account):
             given = {"run": run.input}
             begun = run.state == "acting"
-            return await self.invoker.invoke(run.id, given, lease, begun=begun, is_new=run.is_new, watch=watch)
+            return await self.invoker.invoke(
+                run.id, given, lease, begun=begun, is_new=run.is_new, applied=run.applied, watch=watch
+            )
 
     async def rest(self, lease: Lease, at: Conversation, run: RunRow, outcome: Outcome) -> None:
         if not outcome.questions:
