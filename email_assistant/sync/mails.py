@@ -64,17 +64,13 @@ async def store(conn: Connection, account: Account, found: Iterable[NewMail]) ->
     Returns:
         The conversations in which there is something to do now.
     """
-    new = sorted(found, key=lambda each: each.message.id)  # the order of locks, `db.order`
+    new = list(found)
     if not new:
         return set()
     of = sorted({each.message.thread_id for each in new})
     ids = await threads.insert(conn, account.user_id, account.id, of)
-    awake: set[UUID] = set()
-    for each in new:
-        thread_id = ids[each.message.thread_id]
-        if await _insert(conn, account, thread_id, each) == "new":
-            awake.add(thread_id)
-    return awake
+    rows = [{**_row(each), "thread_id": ids[each.message.thread_id]} for each in new]
+    return await mails.insert(conn, account.user_id, account.id, rows)
 
 
 # Of such a mail no sender is known, and senders have an index.
@@ -132,7 +128,7 @@ async def store_asked_again(
     await mails.asked_again(conn, account.id, [ref.id for ref in withheld])
     awake = set()
     for each in given:
-        thread_id = await mails.given(conn, **_row(account, each))
+        thread_id = await mails.given(conn, account_id=account.id, **_row(each))
         if thread_id and each.state == "new":
             awake.add(thread_id)
     left = {ref.id for ref in asked} - {ref.id for ref in withheld} - {each.message.id for each in given}
@@ -268,17 +264,12 @@ def _why_not_triaged(account: Account, message: Message, mail: Mail) -> str | No
     return None
 
 
-async def _insert(conn: Connection, account: Account, thread_id: UUID, new: NewMail) -> str | None:
-    return await mails.insert(conn, user_id=account.user_id, thread_id=thread_id, **_row(account, new))
-
-
-def _row(account: Account, new: NewMail) -> dict[str, Any]:
+def _row(new: NewMail) -> dict[str, Any]:
     """What Gmail tells of a mail, by column."""
     message, mail = new.message, new.mail
     # SENT alone says that the account wrote it: anybody can put its address into From.
     own = "SENT" in message.labels
     return {
-        "account_id": account.id,
         "gmail_id": message.id,
         "own": own,
         "sender": storable(mail.sender.email.lower() if mail.sender else ""),
