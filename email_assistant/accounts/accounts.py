@@ -137,11 +137,11 @@ class Accounts:
             )
         return (await self._accounts("user_id = %s and provider = %s", (user_id, NOWHERE)))[0]
 
-    async def pollable(self) -> list[Account]:
-        """Every user's accounts whose mailbox is to be watched by this process."""
-        return await self._accounts(
-            "state = 'active' and provider = %s and poll_after <= clock_timestamp() order by address", (self._provider,)
-        )
+    async def pollable(self, address: str | None = None) -> list[Account]:
+        """Every user's accounts whose mailbox is to be watched by this process; of one address, if that is given."""
+        which = "state = 'active' and provider = %s and poll_after <= clock_timestamp()"
+        given = (self._provider, address)
+        return await self._accounts(f"{which} and address = coalesce(%s, address) order by address", given)
 
     async def due(self, conn: Connection, after: UUID | None, most: int, seconds: float) -> list[Account]:
         """Of the accounts whose mailbox is to be watched, the first after that id into which nobody has looked for so
