@@ -307,6 +307,8 @@ class Accounts:
     async def move_cursors(self, conn: Connection, to: Sequence[tuple[Account, int]]) -> int:
         """Move mailboxes' cursors on from where they were when the accounts were read, which the caller has locked.
         Returns of how many; those of the others are elsewhere by now."""
+        if not to:
+            return 0
         moved = await conn.execute(
             """update accounts a set history_id = n.cursor, listed_at = clock_timestamp(), last_error = null
                from unnest(%s::uuid[], %s::numeric[], %s::numeric[]) n (id, was, cursor)
