@@ -137,11 +137,11 @@ class Accounts:
             )
         return (await self._accounts("user_id = %s and provider = %s", (user_id, NOWHERE)))[0]
 
-    async def pollable(self) -> list[Account]:
-        """Every user's accounts whose mailbox is to be watched by this process."""
-        return await self._accounts(
-            "state = 'active' and provider = %s and poll_after <= clock_timestamp() order by address", (self._provider,)
-        )
+    async def pollable(self, address: str | None = None) -> list[Account]:
+        """Every user's accounts whose mailbox is to be watched by this process; of one address, if that is given."""
+        which = "state = 'active' and provider = %s and poll_after <= clock_timestamp()"
+        given = (self._provider, address)
+        return await self._accounts(f"{which} and address = coalesce(%s, address) order by address", given)
 
     async def due(self, conn: Connection, after: UUID | None, most: int, seconds: float) -> list[Account]:
         """Of the accounts whose mailbox is to be watched, the first after that id into which nobody has looked for so
@@ -307,6 +307,8 @@ class Accounts:
     async def move_cursors(self, conn: Connection, to: Sequence[tuple[Account, int]]) -> int:
         """Move mailboxes' cursors on from where they were when the accounts were read, which the caller has locked.
         Returns of how many; those of the others are elsewhere by now."""
+        if not to:
+            return 0
         moved = await conn.execute(
             """update accounts a set history_id = n.cursor, listed_at = clock_timestamp(), last_error = null
                from unnest(%s::uuid[], %s::numeric[], %s::numeric[]) n (id, was, cursor)

@@ -63,7 +63,9 @@ insert into checkpoint_writes
 select %s, %s, %s, %s, %s, w.* from unnest(%s::int[], %s::text[], %s::text[], %s::bytea[]) as w where {HELD}
 on conflict (thread_id, checkpoint_ns, checkpoint_id, task_id, idx) do {{conflict}} returning idx"""
 _TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
-_HEAD = "where thread_id = %s and checkpoint_ns = %s order by checkpoint_id desc limit 1"
+_HEADS = """where thread_id = %s and checkpoint_id = (
+    select max(c.checkpoint_id) from checkpoints c
+    where c.thread_id = checkpoints.thread_id and c.checkpoint_ns = checkpoints.checkpoint_ns)"""
 _REPLACED = "update set channel = excluded.channel, type = excluded.type, blob = excluded.blob"
 
 
@@ -86,6 +88,16 @@ class _Known:
         if place in self.rows:
             return True, self.rows[place]
         return place[0] in self.new and place not in self.written, None
+
+    def found(self, place: tuple[str, str], heads: Iterable[DictRow]) -> DictRow | None:
+        """Take what was read for one place: the heads at all of LangGraph's thread; returns that at the place. What was
+        written meanwhile at another is told by another look."""
+        self.rows[place] = None
+        for row in heads:
+            at = row["thread_id"], row["checkpoint_ns"]
+            if at == place or at not in self.written:
+                self.rows[at] = row
+        return self.rows[place]
 
     @contextmanager
     def writing(self, place: tuple[str, str]) -> Iterator[None]:
@@ -175,8 +187,8 @@ class FencedSaver(AsyncPostgresSaver):
         is_known, row = known.head(place)
         if not is_known:
             async with self._cursor() as cursor:
-                await cursor.execute((self.SELECT_SQL + _HEAD).encode(), place, binary=True)
-                row = known.rows[place] = await cursor.fetchone()
+                await cursor.execute((self.SELECT_SQL + _HEADS).encode(), place[:1], binary=True)
+                row = known.found(place, await cursor.fetchall())
         # LangGraph goes on from the very objects that it is given, and changes them.
         return await self._load_checkpoint_tuple(deepcopy(row)) if row else None
 

@@ -29,13 +29,15 @@ async def _threads(cursor: AsyncCursor[dict[str, Any]]) -> list[UUID]:
 # What comes from Gmail
 
 
-async def insert(conn: Connection, **row: object) -> str | None:
-    """Make a row, by column; returns its state, None if the mail is there, or is to stay forgotten.
+async def insert(conn: Connection, user_id: UUID, account_id: UUID, rows: Sequence[Mapping[str, object]]) -> set[UUID]:
+    """Make rows, each by column, in the order of Gmail's ids, but of no mail that is there, or is to stay forgotten;
+    returns the conversations of those that are new.
 
     What a run of its conversation has sent, as far as the ledger knows by now, needs no look.
     """
-    made = await (await _run(conn, "insert", **row)).fetchone()
-    return str(made["state"]) if made else None
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    made = await _run(conn, "insert", user=user_id, account=account_id, **columns)
+    return {row["thread_id"] for row in await made.fetchall() if row["state"] == "new"}
 
 
 async def given(conn: Connection, **row: object) -> UUID | None:

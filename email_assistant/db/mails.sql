@@ -3,13 +3,17 @@
 -- name: insert
 insert into mails (account_id, gmail_id, user_id, thread_id, own, sender, subject, content, readable, received_at,
                    state, reason)
-select %(account_id)s, %(gmail_id)s, %(user_id)s, %(thread_id)s, %(own)s, %(sender)s, %(subject)s, %(content)s,
-        %(readable)s, %(received_at)s,
-        case when %(own)s and exists (select from effects e where e.account_id = %(account_id)s and e.state = 'done'
-                                      and e.thread_id = %(thread_id)s and e.external_id = %(gmail_id)s)
-             then 'done' else %(state)s end, %(reason)s
-where not exists (select from forgotten where account_id = %(account_id)s and gmail_id = %(gmail_id)s)
-on conflict do nothing returning state
+select %(account)s, n.gmail_id, %(user)s, n.thread_id, n.own, n.sender, n.subject, n.content, n.readable, n.received_at,
+       case when n.own and exists (select from effects e where e.account_id = %(account)s and e.state = 'done'
+                                   and e.thread_id = n.thread_id and e.external_id = n.gmail_id)
+            then 'done' else n.state end, n.reason
+from unnest(%(gmail_id)s::text[], %(thread_id)s::uuid[], %(own)s::boolean[], %(sender)s::text[], %(subject)s::text[],
+            %(content)s::jsonb[], %(readable)s::boolean[], %(received_at)s::timestamptz[], %(state)s::text[],
+            %(reason)s::text[])
+     as n (gmail_id, thread_id, own, sender, subject, content, readable, received_at, state, reason)
+where not exists (select from forgotten f where f.account_id = %(account)s and f.gmail_id = n.gmail_id)
+order by n.gmail_id collate "C"
+on conflict do nothing returning thread_id, state
 
 -- name: given
 update mails set own = %(own)s, sender = %(sender)s, subject = %(subject)s, content = %(content)s,

@@ -31,13 +31,17 @@ _LOOK_AFTER_SECONDS = 5.0
 
 
 class StoppablePool(AsyncConnectionPool[ACT]):
-    """A pool whose waits can be cancelled.
+    """A pool whose waits can be cancelled, and that lends first what came back last.
 
     It waits by `asyncio.wait_for`, which before Python 3.12 drops a cancellation that comes together with the
-    connection (https://github.com/python/cpython/issues/86296): a worker that was told to stop then worked on."""
+    connection (https://github.com/python/cpython/issues/86296): a worker that was told to stop then worked on.
+
+    Each connection has Postgres plan each statement ten times before one plan is kept; in turns, as the library lends
+    them, all of them would."""
 
     async def getconn(self, timeout: float | None = None) -> ACT:  # noqa: ASYNC109 - the library's own
         before = _cancellations()
+        self._pool.rotate()  # it takes the first, and puts what comes back behind the last
         conn = await super().getconn(timeout)
         if _cancellations() > before:
             await self.putconn(conn)

@@ -42,9 +42,16 @@ async def now_about(conn: Connection, thread_id: UUID, account_id: UUID) -> None
     await conn.execute("update threads set account_id = %s where id = %s", (account_id, thread_id))
 
 
-async def at_once(conn: Connection, thread_id: UUID) -> None:
-    """Work on it waits out no back-off from before now."""
-    await conn.execute("update threads set not_before = '-infinity' where id = %s", (thread_id,))
+async def at_once(conn: Connection, account_id: UUID, thread_id: UUID) -> str | None:
+    """Work on it waits out no back-off from before now. Locks it, after its account, whose mode nobody changes before
+    the caller's transaction ends; returns that, None if either is gone."""
+    cursor = await conn.execute(
+        """with account as materialized (select id, mode from accounts where id = %s for share)
+           update threads t set not_before = '-infinity' from account a where t.id = %s returning a.mode""",
+        (account_id, thread_id),
+    )
+    row = await cursor.fetchone()
+    return row["mode"] if row else None
 
 
 async def anew(conn: Connection, thread_id: UUID) -> None:

@@ -242,8 +242,9 @@ class Inbox(Items):
     ) -> datetime:
         """Decide a pending item; returns until when that can be undone. Raises _TakenMeanwhile: it is pending no
         more."""
-        await self._check_mode(conn, item, decision)
-        await threads.at_once(conn, item.thread_id)  # which locks it, before its items
+        mode = await threads.at_once(conn, item.account_id, item.thread_id)  # which locks it, before its items
+        if mode == "shadow" and acts(item.kind, decision["type"]):
+            raise Invalid(shadowed(item))
         edited = addresses_in(decision["args"]) if decision["type"] == "edit" else []
         others = [address for address in edited if address not in addresses_in(item.args)]
         typed = await unproposed(conn, item.account_id, others)
@@ -254,15 +255,6 @@ class Inbox(Items):
         with about(item.mail_id or str(item.thread_id)):
             log.info("the person answers a %s by %s: %s", item.kind, by, decision["type"])
         return undo_until
-
-    async def _check_mode(self, conn: Connection, item: Item, decision: Answer) -> None:
-        """Refuse what acts in shadow mode, which nobody can switch on before the caller's transaction has ended."""
-        cursor = await conn.execute(
-            "select mode = 'shadow' as shadow from accounts where id = %s for share", (item.account_id,)
-        )
-        row = await cursor.fetchone()
-        if row and row["shadow"] and acts(item.kind, decision["type"]):
-            raise Invalid(shadowed(item))
 
     async def _reopen_accepted(self, conn: Connection, decisions: Sequence[tuple[Item, Answer]], by: str) -> None:
         """Ask once more about the parts that were accepted before, and apart from, one that now was not: they were

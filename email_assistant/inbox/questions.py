@@ -156,7 +156,7 @@ class Questions:
             UnreadableAnswer.
         """
         items = await self._items("i.run_id = %s and i.status = 'applied' and i.interrupt_id is not null", run_id)
-        return {str(i.interrupt_id): dict(_believed(i).decision or {}) for i in items}
+        return by_interrupt([_believed(item) for item in items])
 
     async def said_in(self, run_ids: Sequence[UUID]) -> tuple[list[str], str | None]:
         """What the person said in runs that were superseded: their instructions, and the reply they had approved."""
@@ -181,6 +181,11 @@ class Questions:
     async def _items(self, where: str, *parameters: object) -> list[Item]:
         async with self._pool.connection() as conn:
             return await read(conn, where, *parameters)
+
+
+def by_interrupt(answered: Iterable[Item]) -> dict[str, dict[str, Any]]:
+    """What a run's graph is resumed with, of items with their answers."""
+    return {item.interrupt_id: dict(item.decision or {}) for item in answered if item.interrupt_id}
 
 
 def _kept(mark: Mark) -> dict[str, str]:

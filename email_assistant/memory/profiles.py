@@ -5,8 +5,9 @@ compare-and-set and ten concurrent rewrites of a whole profile kept one rule.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, Self
 from uuid import UUID, uuid4
@@ -36,6 +37,20 @@ from email_assistant.memory.rules import (
 )
 
 _MOST_KEPT = 100 * MOST_RULES  # of a profile, removed ones too
+
+
+_at_hand: ContextVar[dict[UUID, dict[Profile, list[Rule]]] | None] = ContextVar("rules that were read", default=None)
+
+
+@contextmanager
+def rules_at_hand() -> Iterator[None]:
+    """Within the block, by tasks started in it too, rules that were asked for are those in force as they were read
+    first."""
+    token = _at_hand.set({})
+    try:
+        yield
+    finally:
+        _at_hand.reset(token)
 
 
 class NoRule(NoItem):
@@ -69,6 +84,8 @@ class Memory:
 
     async def rules(self, account_id: UUID, profile: Profile) -> list[Rule]:
         """The rules in force, oldest first."""
+        if _at_hand.get() is not None:
+            return (await self.in_force(account_id))[profile]
         return [rule for rule in await self.history(account_id, profile) if not rule.removed]
 
     async def learned(self, account_id: UUID, profile: Profile) -> list[Rule]:
@@ -81,11 +98,17 @@ class Memory:
 
     async def in_force(self, account_id: UUID) -> dict[Profile, list[Rule]]:
         """The rules in force of all profiles, in one look."""
+        at_hand = _at_hand.get()
+        if at_hand is not None and account_id in at_hand:
+            return at_hand[account_id]
         found = await self._store.asearch(_namespace(account_id), limit=_MOST_KEPT * len(PROFILES))
-        return {
+        rules: dict[Profile, list[Rule]] = {
             profile: [rule for rule in in_order(i for i in found if i.namespace[-1] == profile) if not rule.removed]
             for profile in PROFILES
         }
+        if at_hand is not None:
+            at_hand[account_id] = rules
+        return rules
 
     async def texts(self, account_id: UUID) -> dict[Profile, str]:
         """All profiles as prompts show them, in one look."""

@@ -15,11 +15,10 @@ from datetime import datetime, timedelta
 from typing import Any, Final, NoReturn, TypeVar
 from uuid import UUID
 
-from psycopg.rows import class_row
 from psycopg.types.json import Json
 
 from email_assistant.db.lease import HELD, Lease, LeaseLost
-from email_assistant.db.pool import Connection, Pool
+from email_assistant.db.pool import Connection, Pool, fetched, fetched_as
 from email_assistant.google.errors import RateLimited
 from email_assistant.mail.address import address_of
 from email_assistant.meters import meters
@@ -56,11 +55,14 @@ _PLAN = f"""
 insert into effects (key, run_id, call_id, user_id, account_id, thread_id, tool, args, args_hash, recipient, place)
 select id || '/' || %s, id, %s, user_id, account_id, thread_id, %s, %s, %s, %s, %s from runs where id = %s
 on conflict (account_id, key) do update set place = excluded.place
-where effects.state = 'planned' and effects.args_hash = excluded.args_hash returning {_EFFECT}""".encode()
+where effects.state = 'planned' and effects.args_hash = excluded.args_hash returning {_EFFECT}"""
 _START = """
-update effects set state = 'started', epoch = %s, gmail_thread = coalesce(%s, gmail_thread), mark = coalesce(%s, mark),
+update effects set state = 'started', epoch = now.epoch, gmail_thread = coalesce(now.thread, gmail_thread),
+       mark = coalesce(now.mark, effects.mark), draft_id = coalesce(now.draft, draft_id),
        started_at = coalesce(started_at, clock_timestamp()), last_started_at = clock_timestamp()
-where account_id = %s and key = %s and state in ('planned', 'started')"""
+from (values (%s::bigint, %s::text, %s::text, %s::text)) as now (epoch, thread, mark, draft)
+where account_id = %s and key = %s and state in ('planned', 'started') and (now.draft is null or draft_id is null
+      and state = 'started' and effects.epoch is not distinct from now.epoch and not now.draft = any(orphans))"""
 _MAY_ACT = "(select a.state = 'active' from accounts a where a.id = effects.account_id for share)"
 _INTO = "(account_id, gmail_thread) = (select account_id, gmail_id from threads where id = %s)"
 
@@ -108,11 +110,8 @@ class Ledger:
             InDoubt: it was begun in another place, which nobody asks any more.
         """
         digest = _digest([tool, args])
-        async with self._pool.connection() as conn, conn.cursor(row_factory=class_row(Effect)) as cursor:
-            await cursor.execute(
-                _PLAN, (call_id, call_id, tool, Json(dict(args)), digest, recipient, place, run_id, self._deadline)
-            )
-            found = await cursor.fetchall()
+        given = (call_id, call_id, tool, Json(dict(args)), digest, recipient, place, run_id, self._deadline)
+        found = await fetched_as(Effect, self._pool, _PLAN, given)
         found = found or await self._effects("run_id = %s and call_id = %s and args_hash = %s", run_id, call_id, digest)
         if not found:
             raise EffectMismatch(f"{run_id}/{call_id} already stands for another action")
@@ -227,7 +226,13 @@ class Ledger:
         return len(await self._entries(sent, account_id, recipient, since))
 
     async def start(
-        self, entry: Entry, lease: Lease | None = None, *, mark: str | None = None, into: str | None = None
+        self,
+        entry: Entry,
+        lease: Lease | None = None,
+        *,
+        mark: str | None = None,
+        into: str | None = None,
+        draft: str | None = None,
     ) -> None:
         """Mark it started, immediately before the outside call.
 
@@ -235,11 +240,12 @@ class Ledger:
             lease: that of its conversation; None: it has none.
             mark: of a letter, what it is recognised by.
             into: Gmail's id of the thread that it goes into.
+            draft: of one that was started, the draft to store, as `keep_draft` does.
 
         Raises:
             LeaseLost: this worker may not, or there is too little time left.
         """
-        values = (lease and lease.epoch, into, mark, entry.account_id, entry.key)
+        values = (lease and lease.epoch, into, mark, draft, entry.account_id, entry.key)
         async with self._pool.connection() as conn:
             if lease:
                 guarded = f"{_START} and {HELD} returning key"
@@ -340,14 +346,11 @@ class Ledger:
             RateLimited: come back later, and no later than when the hour is over.
         """
         await self._change(entry, "limited_since = coalesce(limited_since, clock_timestamp())")
-        async with self._pool.connection() as conn:
-            cursor = await conn.execute(
-                """select limited_since + %s as ends from effects where account_id = %s and key = %s
-                   and limited_since + %s > clock_timestamp()""",
-                (_LIMIT_BORNE, entry.account_id, entry.key, _LIMIT_BORNE),
-            )
-            if row := await cursor.fetchone():
-                raise RateLimited(str(limited), limited.until and min(limited.until, row["ends"])) from limited
+        query = """select limited_since + %s as ends from effects where account_id = %s and key = %s
+                   and limited_since + %s > clock_timestamp()"""
+        given = (_LIMIT_BORNE, entry.account_id, entry.key, _LIMIT_BORNE)
+        if rows := await fetched(self._pool, query, given):
+            raise RateLimited(str(limited), limited.until and min(limited.until, rows[0]["ends"])) from limited
 
     async def lose_draft(self, entry: Entry, mark: str) -> None:
         """A draft of it may be at Gmail, or come to be there, that is stored nowhere."""
@@ -428,15 +431,12 @@ class Ledger:
         return cursor.rowcount == 1
 
     async def _entries(self, where: str, *parameters: object) -> list[Entry]:
-        async with self._pool.connection() as conn, conn.cursor(row_factory=class_row(Entry)) as cursor:
-            await cursor.execute(f"select {_ENTRY} from effects where {where}".encode(), parameters)
-            return await cursor.fetchall()
+        return await fetched_as(Entry, self._pool, f"select {_ENTRY} from effects where {where}", parameters)
 
     async def _effects(self, where: str, *parameters: object) -> list[Effect]:
         """Those of runs' calls."""
-        async with self._pool.connection() as conn, conn.cursor(row_factory=class_row(Effect)) as cursor:
-            await cursor.execute(f"select {_EFFECT} from effects where {where}".encode(), (self._deadline, *parameters))
-            return await cursor.fetchall()
+        given = (self._deadline, *parameters)
+        return await fetched_as(Effect, self._pool, f"select {_EFFECT} from effects where {where}", given)
 
 
 def _came_to(tool: str, outcome: State) -> None:

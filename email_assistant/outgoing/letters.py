@@ -135,8 +135,10 @@ class Mailer:
                 return await self._look(entry, mark, told)
             draft_id = draft_id or await self._adopt(entry, mark)
         try:
-            draft_id = draft_id or await self._create(entry, write)
-            await self.ledger.start(entry, self.lease)
+            if draft_id:
+                await self.ledger.start(entry, self.lease)
+            else:
+                draft_id = await self._create(entry, write)
             sent = await self.gmail.send_draft(draft_id)
         except NotFound as gone:
             if draft_id is None:
@@ -159,6 +161,7 @@ class Mailer:
         return (await self.ledger.now(entry)).mark or (await write()).mark
 
     async def _create(self, entry: Entry, write: Write) -> str:
+        """Make the draft, and mark that it is sent now."""
         letter = await write()
         await self.ledger.start(entry, self.lease, mark=letter.mark, into=letter.thread)
         for orphan in entry.orphans:
@@ -169,17 +172,26 @@ class Mailer:
             # What a conversation began is taken up again by itself; who sends under a key wants to know now.
             if self.lease or not (adopted := await self._adopt(entry, letter.mark)):
                 raise
+            await self.ledger.start(entry, self.lease)
             return adopted
         except (NotFound, Refused):
             # It has been seen to be there though this was the answer.
             await self.ledger.lose_draft(entry, letter.mark)
             raise
-        if not await self.ledger.keep_draft(entry, draft_id, self.lease):
-            if await self.ledger.disown_draft(entry, draft_id):
-                await self.gmail.delete_draft(draft_id)
-            await self.ledger.start(entry, self.lease)  # raises LeaseLost for a fenced worker
-            return (await self.ledger.now(entry)).draft_id or draft_id
+        try:
+            await self.ledger.start(entry, self.lease, draft=draft_id)
+        except LeaseLost:
+            return await self._keep(entry, draft_id)
         return draft_id
+
+    async def _keep(self, entry: Entry, draft_id: str) -> str:
+        """Store a draft that may not be sent now, or delete it if another worker has stored one; returns that if it may
+        be. Raises LeaseLost."""
+        kept = await self.ledger.keep_draft(entry, draft_id, self.lease)
+        if not kept and await self.ledger.disown_draft(entry, draft_id):
+            await self.gmail.delete_draft(draft_id)
+        await self.ledger.start(entry, self.lease)  # raises LeaseLost for a fenced worker
+        return draft_id if kept else (await self.ledger.now(entry)).draft_id or draft_id
 
     async def _adopt(self, entry: Entry, mark: str) -> str | None:
         """Find the draft that a crash left between its creation and the storing of its id."""
@@ -212,9 +224,10 @@ class Mailer:
         return next((m for m in found if m.id == now.external_id or m.id not in others), None)
 
     async def _sent(self, entry: Entry, message_id: str, thread: str, told: str, *, before: bool) -> Posted:
-        """It was sent. A draft whose creation broke off may have come to be after it was looked for."""
+        """It was sent. A draft whose creation broke off may have come to be after it was looked for; had this one's
+        broken off, it would be looked for later (`Ledger.lost_drafts`)."""
         with suppress(GoogleError):  # a copy among the drafts costs no sent mail
-            await self.clear(await self.ledger.now(entry))
+            await self.clear(entry if entry.state == "planned" else await self.ledger.now(entry))
         await self.ledger.finish(entry, message_id, told, into=thread)
         return Posted(message_id, thread, before)
 

@@ -30,7 +30,8 @@ from email_assistant.sync.mails import (
     store,
     store_asked_again,
     to_ask_again,
-    unknown,
+    to_look_at,
+    unheard,
     waiting_since,
 )
 from email_assistant.sync.news import LEFT_INBOX, News
@@ -77,24 +78,29 @@ class Mailboxes:
         self._clients = clients
         self._enqueue = enqueue
 
-    async def sync(self, account_id: UUID) -> None:
+    async def sync(self, account_id: UUID) -> Account:
         """Fetch and store what is new; with nothing new this is one `history.list`.
 
         What Gmail did not give is asked for again too, once that is due.
+
+        Returns:
+            The account, as it was before.
 
         Raises:
             GoogleError, UnknownAccount, VaultError.
         """
         for _ in range(_ROUNDS):
-            account = await self._accounts.get(account_id)
+            account, asks_again = await to_look_at(self._pool, account_id)
             if account.state != "active":
-                return
+                return account
             with suppress(_CursorMoved):
                 cursor = await self._look(account)
                 if cursor is not None:
                     await self._store_batch(account, (await self._clients.of(account)).gmail, [], News(), cursor)
                 break
-        await self.ask_again(account)
+        if asks_again:
+            await self.ask_again(account)
+        return account
 
     async def look(self, account: Account) -> int | None:
         """As `sync`, of an account that was read just now, but for what Gmail did not give. Where nothing is new, it
@@ -123,7 +129,8 @@ class Mailboxes:
             news = await self._news_of_thread(gmail, account, thread_id)
         except NotFound:  # deleted: nothing more has come
             return True
-        await self._store_batch(account, gmail, await unknown(self._pool, account.id, news.refs), news)
+        unheard_of = await unheard(self._pool, account, news)
+        await self._store_batch(account, gmail, unheard_of.refs, unheard_of)
         return bool(news.refs or news.put_away or news.drafts)
 
     async def _news_of_thread(self, gmail: Gmail, account: Account, thread_id: str) -> News:
@@ -138,6 +145,7 @@ class Mailboxes:
         client = await self._clients.of(account)
         account = await self._described(account, client)
         cursor, news = await self._news(account, client.gmail)
+        news = await unheard(self._pool, account, news)
         if account.history_id is not None and not news.refs and news.is_none:
             return cursor
         await self._store(account, client.gmail, news, cursor)
@@ -207,8 +215,7 @@ class Mailboxes:
     async def _store(self, account: Account, gmail: Gmail, news: News, cursor: int) -> None:
         """Store in batches, so that memory stays flat and the first mails are worked on while others still come; the
         cursor moves with the last one, and what was stored before a crash is known when the listing is repeated."""
-        refs = await unknown(self._pool, account.id, news.refs)
-        batches = [refs[i : i + _BATCH] for i in range(0, len(refs), _BATCH)] or [[]]
+        batches = [news.refs[i : i + _BATCH] for i in range(0, len(news.refs), _BATCH)] or [[]]
         for batch in batches[:-1]:
             await self._store_batch(account, gmail, batch, News())
         await self._store_batch(account, gmail, batches[-1], news, cursor)
@@ -226,11 +233,12 @@ class Mailboxes:
         if not found and not fault and news.is_none and cursor is None:
             return
         async with self._pool.connection() as conn, conn.transaction():
-            await lock_account(conn, account.id, "key share" if cursor is None else "no key update")
+            if cursor is None:
+                await lock_account(conn, account.id, "key share")
+            elif not await self._accounts.move_cursors(conn, [(account, cursor)]):  # which locks it
+                raise _CursorMoved
             awake = await store(conn, account, found)
             await self._enqueue(conn, awake | await note(conn, account, news))
-            if cursor is not None and not await self._accounts.move_cursors(conn, [(account, cursor)]):
-                raise _CursorMoved
         for each in found:
             with about(each.message.id):
                 log.info("stored: %s", each.state)

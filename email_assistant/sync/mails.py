@@ -9,7 +9,8 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 from pydantic import TypeAdapter
 
-from email_assistant.accounts.account import Account
+from email_assistant.accounts.account import Account, UnknownAccount
+from email_assistant.accounts.rows import COLUMNS, account_in
 from email_assistant.db import mails, threads
 from email_assistant.db.pool import Connection, Pool, fetched
 from email_assistant.db.values import storable
@@ -63,22 +64,22 @@ async def store(conn: Connection, account: Account, found: Iterable[NewMail]) ->
     Returns:
         The conversations in which there is something to do now.
     """
-    new = sorted(found, key=lambda each: each.message.id)  # the order of locks, `db.order`
+    new = list(found)
     if not new:
         return set()
     of = sorted({each.message.thread_id for each in new})
     ids = await threads.insert(conn, account.user_id, account.id, of)
-    awake: set[UUID] = set()
-    for each in new:
-        thread_id = ids[each.message.thread_id]
-        if await _insert(conn, account, thread_id, each) == "new":
-            awake.add(thread_id)
-    return awake
+    rows = [{**_row(each), "thread_id": ids[each.message.thread_id]} for each in new]
+    return await mails.insert(conn, account.user_id, account.id, rows)
 
 
 # Of such a mail no sender is known, and senders have an index.
 _TO_ASK_AGAIN = """m.sender = '' and not m.readable and m.state = 'failed'
                    and m.received_at + back_off(m.tries, '1 minute', '1000 years') <= clock_timestamp()"""
+
+
+_KNOWN = """select gmail_id from mails where account_id = %(account)s and gmail_id = any(%(mails)s)
+union all select gmail_id from forgotten where account_id = %(account)s and gmail_id = any(%(mails)s)"""
 
 
 async def some_to_ask_again(conn: Connection, account_ids: Collection[UUID]) -> set[UUID]:
@@ -87,6 +88,15 @@ async def some_to_ask_again(conn: Connection, account_ids: Collection[UUID]) -> 
                 where exists (select from mails m where m.account_id = of.id and {_TO_ASK_AGAIN})"""
     cursor = await conn.execute(query.encode(), (list(account_ids),))
     return {row["id"] for row in await cursor.fetchall()}
+
+
+async def to_look_at(pool: Pool, account_id: UUID) -> tuple[Account, bool]:
+    """An account, and whether it has mail that `to_ask_again` gives. Raises UnknownAccount."""
+    again = f"exists (select from mails m where m.account_id = a.id and {_TO_ASK_AGAIN}) as asks_again"
+    rows = await fetched(pool, f"select {COLUMNS}, {again} from accounts a where a.id = %s", (account_id,))
+    if not rows:
+        raise UnknownAccount(f"account {account_id} is gone")
+    return account_in(rows[0]), rows[0]["asks_again"]
 
 
 async def to_ask_again(pool: Pool, account_id: UUID, limit: int) -> list[MessageRef]:
@@ -118,7 +128,7 @@ async def store_asked_again(
     await mails.asked_again(conn, account.id, [ref.id for ref in withheld])
     awake = set()
     for each in given:
-        thread_id = await mails.given(conn, **_row(account, each))
+        thread_id = await mails.given(conn, account_id=account.id, **_row(each))
         if thread_id and each.state == "new":
             awake.add(thread_id)
     left = {ref.id for ref in asked} - {ref.id for ref in withheld} - {each.message.id for each in given}
@@ -147,14 +157,31 @@ async def unknown(pool: Pool, account_id: UUID, refs: Iterable[MessageRef]) -> l
     by_id = {ref.id: ref for ref in refs}
     if not by_id:
         return []
-    async with pool.connection() as conn:
-        cursor = await conn.execute(
-            """select gmail_id from mails where account_id = %(account)s and gmail_id = any(%(mails)s)
-               union all select gmail_id from forgotten where account_id = %(account)s and gmail_id = any(%(mails)s)""",
-            {"account": account_id, "mails": list(by_id)},
-        )
-        known = {row["gmail_id"] for row in await cursor.fetchall()}
+    rows = await fetched(pool, _KNOWN, {"account": account_id, "mails": list(by_id)})
+    known = {row["gmail_id"] for row in rows}
     return [ref for ref in by_id.values() if ref.id not in known]
+
+
+async def unheard(pool: Pool, account: Account, news: News) -> News:
+    """The news but for what is known: messages, as `unknown` says, and labels, most of which are our own."""
+    if not news.refs and not news.relabelled:
+        return news
+    query = f"""select gmail_id, false as is_label from ({_KNOWN}) as known
+                union all select m.gmail_id, true
+                from mails m join unnest(%(labelled)s::text[], %(classes)s::text[]) as n (gmail_id, class)
+                     on n.gmail_id = m.gmail_id and n.class = m.labelled where m.account_id = %(account)s"""
+    given = {
+        "account": account.id,
+        "mails": [ref.id for ref in news.refs],
+        "labelled": list(news.relabelled),
+        "classes": list(news.relabelled.values()),
+    }
+    known = {(row["gmail_id"], row["is_label"]) for row in await fetched(pool, query, given)}
+    return replace(
+        news,
+        refs=[ref for ref in dict.fromkeys(news.refs) if (ref.id, False) not in known],
+        relabelled={id_: each for id_, each in news.relabelled.items() if (id_, True) not in known},
+    )
 
 
 async def note(conn: Connection, account: Account, news: News) -> set[UUID]:
@@ -237,17 +264,12 @@ def _why_not_triaged(account: Account, message: Message, mail: Mail) -> str | No
     return None
 
 
-async def _insert(conn: Connection, account: Account, thread_id: UUID, new: NewMail) -> str | None:
-    return await mails.insert(conn, user_id=account.user_id, thread_id=thread_id, **_row(account, new))
-
-
-def _row(account: Account, new: NewMail) -> dict[str, Any]:
+def _row(new: NewMail) -> dict[str, Any]:
     """What Gmail tells of a mail, by column."""
     message, mail = new.message, new.mail
     # SENT alone says that the account wrote it: anybody can put its address into From.
     own = "SENT" in message.labels
     return {
-        "account_id": account.id,
         "gmail_id": message.id,
         "own": own,
         "sender": storable(mail.sender.email.lower() if mail.sender else ""),

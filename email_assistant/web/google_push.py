@@ -8,6 +8,7 @@ import base64
 from fastapi import HTTPException, Request
 from pydantic import BaseModel
 
+from email_assistant.db.values import storable
 from email_assistant.web.auth import is_same
 from email_assistant.web.dependencies import Assistant
 from email_assistant.web.routers import undocumented
@@ -40,7 +41,7 @@ async def push(app: Assistant, request: Request, token: str = "") -> None:
     if not is_same(token, known):
         raise HTTPException(403, "this address holds another token than EMAIL_ASSISTANT_PUSH_TOKEN")
     address = _address(await request.body())
-    await app.queue.poll([account.id for account in await app.accounts.pollable() if account.address == address])
+    await app.queue.poll([account.id for account in await app.accounts.pollable(storable(address))])
 
 
 def _address(body: bytes) -> str:

@@ -20,6 +20,7 @@ from email_assistant.google.quota import Urgency
 from email_assistant.inbox.describe import mail_as_text
 from email_assistant.inbox.questions import Asked, Questions
 from email_assistant.inbox.recipients import Recipients
+from email_assistant.memory.profiles import rules_at_hand
 from email_assistant.outgoing.left_drafts import LeftDrafts
 from email_assistant.tools.registry import Registry
 from email_assistant.tools.spec import NO_CONFLICTS, Call, Conflicts
@@ -100,10 +101,12 @@ class ByMail(Kind[Conversation]):
         return await self.runs.start(lease, at.account, given, mail.runs + 1)
 
     async def invoke(self, lease: Lease, at: Conversation, run: RunRow, watch: Watch | None) -> Outcome:
-        with self.conversations.at_hand(lease, at), self.accounts.at_hand(at.account):
+        with self.conversations.at_hand(lease, at), self.accounts.at_hand(at.account), rules_at_hand():
             given = {"run": run.input}
             begun = run.state == "acting"
-            return await self.invoker.invoke(run.id, given, lease, begun=begun, is_new=run.is_new, watch=watch)
+            return await self.invoker.invoke(
+                run.id, given, lease, begun=begun, is_new=run.is_new, applied=run.applied, watch=watch
+            )
 
     async def rest(self, lease: Lease, at: Conversation, run: RunRow, outcome: Outcome) -> None:
         if not outcome.questions:

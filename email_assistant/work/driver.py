@@ -232,7 +232,7 @@ class Driver(Generic[S]):
                 if not asked.issuperset(answer.interrupt_id for answer in answers if answer.interrupt_id):
                     raise LostInterrupt("what was answered is not asked any more")
                 acts = bool(answers) and await self.kind.take(conn, lease, at, run, answers)
-                acting = await self.runs.acting(conn, lease, run) if acts else None
+                acting = await self.runs.acting(conn, lease, run, answers) if acts else None
         return await self._go_on(lease, at, acting, watch) if acting else _Did.SOMETHING
 
     async def _act(self, lease: Lease, at: S, run: RunRow, watch: Watch | None) -> _Did:

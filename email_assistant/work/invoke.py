@@ -20,6 +20,8 @@ from email_assistant.work.faults import LostInterrupt, QuestionNotStored
 _MOST_STEPS = 10_000
 """Of LangGraph, in one go; the agents' own budgets end a run long before."""
 
+Answers = Mapping[str, Mapping[str, Any]]
+"""By interrupt id, as `Questions.answers` gives them."""
 Watch = Callable[[str, Any], None]
 """Told of each chunk while the graph runs: LangGraph's stream mode, and what it streams."""
 
@@ -46,6 +48,7 @@ class Invoker:
         *,
         begun: bool,
         is_new: bool = False,
+        applied: Answers | None = None,
         watch: Watch | None = None,
     ) -> Outcome:
         """Go on until the run waits for a person or ends.
@@ -54,6 +57,7 @@ class Invoker:
             graph_input: what the graph is started with.
             begun: the run has asked a person before, so it must not start from the top.
             is_new: the run was made under this lease, so it has no checkpoints.
+            applied: the answers that were applied just now, under this lease.
             watch: told of what happens, as it does.
 
         Raises:
@@ -62,20 +66,28 @@ class Invoker:
         config = run_config(run_id, lease)
         if is_new:
             nothing_stands_of(run_id)
-        going: Any = graph_input if is_new else await self._where_it_stood(run_id, graph_input, config, begun=begun)
+        going: Any = graph_input
+        if not is_new:
+            going = await self._where_it_stood(run_id, graph_input, config, applied or {}, begun=begun)
         state, questions = await self._run(going, {**config, "recursion_limit": _MOST_STEPS}, watch)
         if questions:
             await self._expect_stored(config, questions)
         return Outcome(state, questions)
 
     async def _where_it_stood(
-        self, run_id: UUID, graph_input: Mapping[str, Any], config: RunnableConfig, *, begun: bool
+        self,
+        run_id: UUID,
+        graph_input: Mapping[str, Any],
+        config: RunnableConfig,
+        applied: Answers,
+        *,
+        begun: bool,
     ) -> Any:
         snapshot = await self.graph.aget_state(config, subgraphs=True)
         if snapshot.created_at is not None:
             # `snapshot.next` is empty too when a step's writes were stored and the process died before the checkpoint
             # that follows them, so it doesn't tell that a run has ended; going on with an ended one does nothing.
-            return await self._resume(run_id, snapshot)
+            return await self._resume(run_id, snapshot, applied)
         if begun:
             raise LostInterrupt("the run that this answer belongs to is gone")
         return graph_input
@@ -130,10 +142,10 @@ class Invoker:
         if not asked <= set(_pending(await self.graph.aget_state(config, subgraphs=True))):
             raise QuestionNotStored
 
-    async def _resume(self, run_id: UUID, snapshot: StateSnapshot) -> Command[Any] | None:
+    async def _resume(self, run_id: UUID, snapshot: StateSnapshot, applied: Answers) -> Command[Any] | None:
         """The answers to what the graph waits for, by interrupt id: a plain resume would approve what nobody saw."""
         waiting = set(_pending(snapshot))
-        answers = await self.questions.answers(run_id)
+        answers = applied if waiting <= applied.keys() else await self.questions.answers(run_id)
         resume = {i: answer for i, answer in answers.items() if i in waiting}
         return Command(resume=resume) if resume else None
 

@@ -95,10 +95,12 @@ class Polling:
             for _ in range(_TRIES):
                 async with held(self.pool, "new mail", account_id, self.lease_seconds) as ours:
                     if ours:
-                        await self.mailboxes.sync(account_id)
+                        account = await self.mailboxes.sync(account_id)
                         break
                 await asyncio.sleep(_AGAIN_SECONDS)
-            await self._backfill(account_id)
+            else:
+                return
+            await self._backfill(account)
         except (UnknownAccount, LeaseLost):
             return
         except Exception as error:
@@ -128,8 +130,7 @@ class Polling:
                 self._unchanged.append((account, cursor))
             if asks_again:
                 await self.mailboxes.ask_again(account)
-            if account.backfilled_at is None:
-                await self._backfill(account.id)
+            await self._backfill(account)
         except UnknownAccount:
             pass
         except Exception as error:
@@ -139,9 +140,9 @@ class Polling:
             self._ended.add(account.id)
             self._some_ended.set()
 
-    async def _backfill(self, account_id: UUID) -> None:
-        if (await self.accounts.get(account_id)).wants_backfill:
-            await self.backfill(account_id)
+    async def _backfill(self, account: Account) -> None:
+        if account.backfilled_at is None and (await self.accounts.get(account.id)).wants_backfill:
+            await self.backfill(account.id)
 
     async def _note(self, account_id: UUID, error: Exception) -> None:
         """Have `status` and `doctor` tell that a mailbox could not be looked at; what nobody foresaw not in its own

@@ -1,6 +1,6 @@
 """A run of mail, or a turn of a chat, as it stands in the tables."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal, cast
@@ -55,6 +55,8 @@ class RunRow:
     """It was made just now, by whoever goes on with it, so it has no checkpoints."""
     tries: int | None = None
     """The how manieth start of it comes now, where that was counted with what it starts from."""
+    applied: Mapping[str, Mapping[str, Any]] | None = None
+    """The answers by interrupt id, where whoever goes on with it has applied them just now."""
 
     @property
     def is_open(self) -> bool:

@@ -18,7 +18,8 @@ from email_assistant.db.lease import Lease, RowChange
 from email_assistant.db.pool import Connection
 from email_assistant.errors import AssistantError
 from email_assistant.inbox import rows as items
-from email_assistant.inbox.items import Conflict
+from email_assistant.inbox.items import Conflict, Item
+from email_assistant.inbox.questions import by_interrupt
 from email_assistant.work.rows import OPEN, WAITING, RunRow, RunRows, RunState, read_runs
 
 _BUSY = "the assistant is still at what you asked for before; wait for its answer"
@@ -143,11 +144,12 @@ class Runs(RunRows):
         else:
             await runs.not_tried(conn, run.id)
 
-    async def acting(self, conn: Connection, lease: Lease, run: RunRow) -> RunRow:
+    async def acting(self, conn: Connection, lease: Lease, run: RunRow, answers: Sequence[Item]) -> RunRow:
         """Every answer is in and past its window: from here on the run acts, of which this counts as a try."""
         tries = await mails.acting(conn, lease, run.id, run.mail_id, along=[runs.acting(run.id, tries=1)])
         counted = tries if run.mail_id else 1
-        return replace(run, state="acting", waits=False, decided=False, answered=False, tries=counted)
+        now = replace(run, state="acting", waits=False, decided=False, answered=False, tries=counted)
+        return replace(now, applied=by_interrupt(answers))
 
     async def hangs(self, conn: Connection, lease: Lease, run_id: UUID, reason: str) -> None:
         """The run can't act on before the person has said something."""
