@@ -178,6 +178,7 @@ async def serve(app: App, door: Door, host: str) -> None:
             push_token=push_token.get_secret_value() if push_token else None,
             own_name=door.name,
         )
+        gc.freeze()  # as in `until_stopped`, of what was imported and made since
         keeping = asyncio.create_task(api.state.gatehouse.keep())
         try:
             await serve_app(api, *door.listeners, before_end=api.state.gatehouse.close)
