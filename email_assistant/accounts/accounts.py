@@ -119,8 +119,11 @@ class Accounts:
         Raises:
             UnknownAccount: there is one, which this process may not touch.
         """
-        if await self.of_user(user_id):
+        try:
             return await self.first(user_id)
+        except UnknownAccount:
+            if await self.of_user(user_id):
+                raise
         async with self._one_by_one() as conn:
             await conn.execute(
                 f"""insert into accounts
@@ -209,8 +212,10 @@ class Accounts:
 
     async def get(self, account_id: UUID) -> Account:
         """Raises UnknownAccount."""
-        if account := (_at_hand.get() or {}).get(account_id):
-            return account
+        return (_at_hand.get() or {}).get(account_id) or await self.read(account_id)
+
+    async def read(self, account_id: UUID) -> Account:
+        """As it is now, whatever is at hand. Raises UnknownAccount."""
         found = await self._accounts("id = %s", (account_id,))
         if not found:
             raise UnknownAccount(f"account {account_id} is gone")

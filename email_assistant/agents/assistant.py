@@ -52,7 +52,9 @@ class Assistant(Agent):
     max_steps: int
 
     async def run_tool(self, call: ToRun, config: RunnableConfig) -> Ran:
-        account, run_id = await self.account(call.run), UUID(call.run["id"])
+        run_id, account_id = UUID(call.run["id"]), UUID(call.run["account_id"])
+        # The mode, by which what nobody approved is judged, may have changed since the run went on.
+        account = await (self.accounts.get(account_id) if call.approved else self.accounts.read(account_id))
         if is_noted := self.tools.touches(call.name):
             await self.gate.append(run_id, call.id, call.noted)
         client, tell = await self.clients.if_any(account), get_stream_writer()

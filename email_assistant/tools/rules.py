@@ -54,7 +54,10 @@ class RuleFiles:
 
     def __init__(self, settings: Settings) -> None:
         self._named = {setting: getattr(settings, setting) for setting in _FILES}
-        self._folder = settings.folder
+        self._paths = {
+            setting: settings.folder / (named.expanduser() if named else _FILES[setting])
+            for setting, named in self._named.items()
+        }
         self._calendar = settings.mcp_url
         self._past_mail = settings.past_mail
         self._stamps: list[_Stamp] | None = None
@@ -62,7 +65,7 @@ class RuleFiles:
 
     def now(self) -> Rules:
         """Raises BadFile: a file can't be used as it is now."""
-        stamps = [_stamp(self._path(setting)) for setting in _FILES]
+        stamps = [_stamp(path) for path in self._paths.values()]
         if stamps != self._stamps:
             self.known = self._read()
             self._stamps = stamps
@@ -77,13 +80,9 @@ class RuleFiles:
             config = config.with_calendar_at(self._calendar)
         return Rules(config, read_labels(permissions) if permissions else shipped_labels())
 
-    def _path(self, setting: str) -> Path:
-        named = self._named[setting]
-        return self._folder / (named.expanduser() if named else _FILES[setting])
-
     def _source(self, setting: str) -> Source | None:
         """None: there is no such file, and none was named. Raises BadFile."""
-        path = self._path(setting)
+        path = self._paths[setting]
         return Source.read(path) if self._named[setting] or os.path.lexists(path) else None
 
 

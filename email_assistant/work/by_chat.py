@@ -91,9 +91,10 @@ class ByChat(Kind[Standing]):
     async def invoke(self, lease: Lease, at: Standing, run: RunRow, watch: Watch | None) -> Outcome:
         begun = run.state == "acting"
         given = {"run": run.input, "messages": [] if begun else await self.said_before.opening(lease, run)}
-        return await self.invoker.invoke(
-            run.id, given, lease, begun=begun, is_new=run.is_new, applied=run.applied, watch=watch
-        )
+        with self.accounts.at_hand(at.account):
+            return await self.invoker.invoke(
+                run.id, given, lease, begun=begun, is_new=run.is_new, applied=run.applied, watch=watch
+            )
 
     async def rest(self, lease: Lease, at: Standing, run: RunRow, outcome: Outcome) -> None:
         asked = [await self._asked(at, run, question) for question in outcome.questions]

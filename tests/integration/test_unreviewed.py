@@ -1,6 +1,7 @@
 """What is never reviewed is asked about all the same where it tells what its readers have not seen, or goes where a
 stranger wants it to."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,6 +13,7 @@ import pytest
 from email_assistant.web.app import create_api
 from tests.doubles.google import Google
 from tests.doubles.model import Model, tool
+from tests.doubles.serving import Hold
 from tests.integration.home import Home, OpenHome, in_one_loop
 from tests.integration.scene import ADA, DONE, reply
 
@@ -49,6 +51,24 @@ async def test_a_letter_of_a_chat_tells_nothing_that_was_only_read(
         await ask(home, request)
         assert len([mail for mail in google.sent if CAROL in mail.recipients]) == sent
         assert [item.marks[0].kind for item in await home.pending()] == ["unasked"] * (1 - sent)
+
+
+@pytest.mark.parametrize(("mode", "sent"), [("send", 1), ("shadow", 0)])
+async def test_a_letter_of_a_chat_goes_by_the_mode_that_holds_when_it_would_leave(
+    open_home: OpenHome, tmp_path: Path, google: Google, model: Model, mode: str, sent: int
+) -> None:
+    model.on_policy("mail")
+    request, hold = f"Write {CAROL} that I will be late", Hold()
+    letter = tool("send_email_tool", email_address=CAROL, subject="Late", response_text="Hi Carol, I will be late.")
+    model.on_chat({request: [[letter], "Done."]})
+    model.fault("chat", hold=hold)
+    async with unreviewed(open_home, tmp_path, google) as home:
+        asking = asyncio.create_task(ask(home, request))
+        await asyncio.to_thread(hold.reached)
+        await home.sql(f"update accounts set mode = '{mode}'")
+        hold.release()
+        await asking
+        assert len([mail for mail in google.sent if CAROL in mail.recipients]) == sent
 
 
 async def ask(home: Home, request: str) -> None:
