@@ -18,6 +18,7 @@ from email_assistant.rehearsal.learned import Truth
 from email_assistant.sync.news import RID_OF
 from email_assistant.triage.cascade import Judgement, prove, take
 from email_assistant.triage.proof import Proof
+from email_assistant.work.one_for_all import OneForAll
 
 _TEACHES = "{0}.known_by <> 'silence' or {0}.checked or not {0}.decided"
 """What may be learned from: not what was decided with nobody else asked, and let stand."""
@@ -98,8 +99,11 @@ async def let_go(conn: Connection, account_id: UUID, thread_ids: Sequence[UUID])
 class Judgements:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
+        self._settled: defaultdict[UUID, OneForAll[tuple[list[Version], int]]] = defaultdict(OneForAll)
         self._proofs: dict[UUID, _Proving] = {}
-        self._proving: defaultdict[UUID, asyncio.Lock] = defaultdict(asyncio.Lock)  # no case counts twice
+        self._proven: defaultdict[UUID, OneForAll[Proof]] = defaultdict(
+            OneForAll
+        )  # one at a time: no case counts twice
 
     async def settle(self, account_id: UUID) -> tuple[list[Version], int]:
         """Note what has become known of an account's mails.
@@ -107,6 +111,9 @@ class Judgements:
         Returns:
             The classifiers that were tried, and how much there is to learn from.
         """
+        return await self._settled[account_id].get(lambda: self._settle(account_id))
+
+    async def _settle(self, account_id: UUID) -> tuple[list[Version], int]:
         given = {"account": account_id, "name": str(account_id), "rid_of": list(RID_OF)}
         [row] = await fetched(self._pool, _SQL["settle"], given)
         versions = [Version(time_in_json(each["version"]), each["examples"], each["kept"]) for each in row["versions"]]
@@ -115,12 +122,14 @@ class Judgements:
     async def proof(self, account_id: UUID) -> Proof:
         """What an account's judgements prove now. It is gone on from what those before proved: of years of them, most
         are looked at again only where one of them has changed."""
-        async with self._proving[account_id]:
-            [standing] = await fetched_as(_Standing, self._pool, _SQL["standing"], {"account": account_id})
-            found = self._proofs.get(account_id)
-            if found is None or found.past != standing.past or not await self._goes_on(account_id, found, standing):
-                found = self._proofs[account_id] = await self._prove(account_id)
-            return found.proof
+        return await self._proven[account_id].get(lambda: self._proof(account_id))
+
+    async def _proof(self, account_id: UUID) -> Proof:
+        [standing] = await fetched_as(_Standing, self._pool, _SQL["standing"], {"account": account_id})
+        found = self._proofs.get(account_id)
+        if found is None or found.past != standing.past or not await self._goes_on(account_id, found, standing):
+            found = self._proofs[account_id] = await self._prove(account_id)
+        return found.proof
 
     async def _goes_on(self, account_id: UUID, found: _Proving, standing: _Standing) -> bool:
         """Whether all that is known besides lies after what was; then it is taken."""
