@@ -87,6 +87,7 @@ class TestFrozen:
 
     @pytest.fixture(autouse=True)
     def workers(self, daemon: Daemon, google: Google, model: Model) -> list[Process]:
+        daemon.environment["EMAIL_ASSISTANT_LOG_LEVEL"] = "INFO"
         roots = zip(google.roots, model.roots, strict=True)
         workers = [daemon.worker(google_root=google_root, model_root=model_root) for google_root, model_root in roots]
         daemon.scheduler()
@@ -106,7 +107,7 @@ class TestFrozen:
 
         hold.release()
         workers[holder].thaw()
-        wait_until_awake(daemon, google, holder)
+        wait_until_awake(daemon, workers[holder])
 
         assert the_item_by_cli(daemon) == item
         daemon.cli("inbox", "accept", item["id"])
@@ -136,7 +137,7 @@ class TestFrozen:
 
         hold.release()
         workers[holder].thaw()
-        wait_until_awake(daemon, google, holder)
+        wait_until_awake(daemon, workers[holder])
 
         expect_one_mail_by_cli(daemon, google, item)
 
@@ -186,11 +187,9 @@ def all_done(daemon: Daemon) -> bool:
     return {mail["state"] for mail in daemon.cli("mails", "--json")["items"]} == {"done"}
 
 
-def wait_until_awake(daemon: Daemon, google: Google, holder: int) -> None:
-    """Wait until the thawed worker asks Google for something again."""
-    seen = len(google.requests)
-    root = google.roots[holder]
-    daemon.wait_for(lambda: [call for call in google.requests[seen:] if call.root == root], "the worker goes on")
+def wait_until_awake(daemon: Daemon, worker: Process) -> None:
+    """Wait until a thawed worker has seen that its conversation is another's."""
+    daemon.wait_for(lambda: "taken over by another worker" in worker.log, "the worker goes on")
 
 
 def expect_one_mail_by_cli(daemon: Daemon, google: Google, item: Item) -> None:

@@ -10,13 +10,14 @@ from email_assistant.bench.speed.mail import WAYS, of_each
 from email_assistant.bench.speed.outside import Way
 from email_assistant.bench.speed.stage import Stage, postgres, scratch, staged, until
 
-_DAY: dict[Way, int] = {"ignored": 40, "accepted": 10}
-"""Mails of the day that is put into the database again and again; each that is accepted has an answer, too."""
+_DAY: dict[Way, int] = {"ignored": 10, "accepted": 5}
+"""Mails with which a day begins; those of the first rounds follow, and then it is put into the database again and again.
+Each mail that is accepted has an answer, too."""
 _DAYS = 365
 _ROUNDS = 3
 _QUIET_SECONDS = 5.0
 _QUIET_SHARE = 0.1  # of a core
-_MOST = 1.25  # times what it cost at first
+_MOST = 1.5  # times what it cost at first
 
 _COPIED = ("threads", "runs", "mails", "sent_to", "inbox_items", "effects", "judgements")
 _KEYS = {
@@ -31,7 +32,7 @@ where table_schema = 'email_assistant' and table_name = %s and is_generated = 'N
 async def years(size: Size, progress: RowProgress) -> list[Reading]:
     """Milliseconds of processor time that a mail takes of the program and of Postgres, in a mailbox of a day, and in
     the same one when it has had as many days like that as a year has."""
-    mails, days = size.of(20, 2), size.of(_DAYS, 2)
+    mails, days = size.of(10, 2), size.of(_DAYS, 2)
     took = {(when, way): list[float]() for when in ("young", "old") for way in WAYS}
     with scratch() as folder, postgres(folder) as server:
         async with staged(server, folder, "years") as stage:
