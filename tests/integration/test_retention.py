@@ -122,6 +122,17 @@ async def test_the_text_goes_after_its_time_and_what_was_decided_stays(
         assert places(dumped(database_url, tmp_path), UNIQUE) == set()
 
 
+async def test_of_a_letter_without_text_it_is_not_told_how_much_was_kept(open_home: OpenHome, model: Model) -> None:
+    async with open_home(keep_text_days=1) as home:
+        await done(home, model)
+        async with browser(home) as http:
+            assert (await http.get("/api/activity", params={"days": 3})).json()["days"][-1]["kept"] is not None
+            await later(home, 2)
+            told = (await http.get("/api/activity", params={"days": 3})).json()
+        assert (told["days"][0]["answered"], told["days"][0]["kept"]) == (1, None)
+        assert not any("sentences kept" in week["says"] for week in told["weeks"])
+
+
 async def test_a_reply_in_a_conversation_without_text_is_answered_and_its_own_text_goes_later(
     open_home: OpenHome, google: Google, model: Model, database_url: str, tmp_path: Path
 ) -> None:
