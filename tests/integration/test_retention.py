@@ -246,7 +246,13 @@ async def test_the_trail_goes_and_an_expired_cursor_does_not_bring_it_back(
             "Sign with Ada."
         ]
         async with browser(home) as http:
-            assert "Sign with Ada." in (await http.get("/memory")).text
+            page = (await http.get("/memory")).text
+        assert "Sign with Ada." in page
+        assert "bob@example.org" not in page
+        assert "Lunch?" not in page
+        [kept] = await home.sql("select value::text as rule from store")
+        assert "bob@example.org" not in kept["rule"]
+        assert "Lunch?" not in kept["rule"]
         [spent] = await home.sql("select count(*) as n from model_usage where run_id is null")
         assert spent["n"] > 0
         asked = len(model.requests)
