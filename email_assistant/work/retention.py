@@ -1,7 +1,8 @@
 """What is kept of mail that is done goes after its time: first the text of its conversation, then the conversation.
 
-Chats are text alone: they go as a whole, with the text. What goes, goes a few conversations at a time, each in one
-transaction that has locked them and looked again whether they are at rest; begun anew, the same finds what is left.
+Chats are text alone, as is what rehearsals have read: they go as a whole, with the text. What goes, goes a few
+conversations at a time, each in one transaction that has locked them and looked again whether they are at rest; begun
+anew, the same finds what is left.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -24,6 +25,7 @@ from email_assistant.memory.profiles import lock as lock_profiles
 from email_assistant.memory.rules import PROFILES
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.left_drafts import LeftDrafts
+from email_assistant.rehearsal.past import forget_mails
 from email_assistant.settings import Settings
 from email_assistant.work.forgetting import let_go
 from email_assistant.work.runs import Runs
@@ -59,6 +61,7 @@ class Retention:
             await self._take(self._old("text"), text, _take_text)
         if (chats := text or trail) is not None:
             await self._take(self._chats, chats, self._take_all)
+            await self._forget_past(timedelta(days=chats))
 
     async def _drop_checkpoints(self) -> None:
         finished = await self.runs.finished(before=_FINISHED_RUNS_KEPT)
@@ -69,6 +72,14 @@ class Retention:
         if over:
             await self.saver.drop(over)
             await self.runs.pruned(over)
+
+    async def _forget_past(self, age: timedelta) -> None:
+        """What rehearsals have read is text alone, too."""
+        for account in await fetched(self.pool, _SQL["accounts"], (self.settings.provider,)):
+            given = {"account": account["id"], "age": age, "most": _MOST}
+            read = await fetched(self.pool, _SQL["read_before"], given)
+            async with self.pool.connection() as conn:
+                await forget_mails(conn, account["id"], [row["gmail_id"] for row in read])
 
     async def _take(self, finds: Finds, days: int, takes: Takes) -> None:
         age, left = timedelta(days=days), _MOST

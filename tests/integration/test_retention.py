@@ -12,6 +12,7 @@ import httpx
 import psycopg
 import pytest
 
+from email_assistant.app import past_mails
 from email_assistant.gate.log import check
 from email_assistant.mail.message import NOT_KEPT
 from email_assistant.outgoing.entry import WITHOUT_TEXT
@@ -21,7 +22,7 @@ from email_assistant.work import retention
 from tests.doubles.google import Google
 from tests.doubles.model import Model, tool
 from tests.integration.home import Home, OpenHome, in_one_loop
-from tests.integration.scene import DONE, reply
+from tests.integration.scene import BOB, DONE, reply
 from tests.integration.test_forget import dumped, places
 
 pytestmark = in_one_loop
@@ -270,6 +271,22 @@ async def test_the_trail_goes_and_an_expired_cursor_does_not_bring_it_back(
         [item] = await home.pending()
         await home.answer(item, "accept")
         assert len(google.sent) == 2
+
+
+async def test_what_rehearsals_have_read_goes_so_long_after_it_was_read(open_home: OpenHome, google: Google) -> None:
+    async with open_home(keep_text_days=30) as home:
+        past, account = past_mails(home.app), await home.account()
+        mail_id = google.deliver(BOB, "Long ago", f"The {UNIQUE}.")
+        await past.fetch(account, [mail_id])
+        await home.sql("update past_mails set received_at = now() - interval '300 days'")
+        await home.sql("update past_mails set read_at = now() - interval '29 days'")
+        await home.works.tidy()
+        assert await past.kept(home.account_id) == 1
+        await home.sql("update past_mails set read_at = now() - interval '31 days'")
+        await home.works.tidy()
+        assert await past.kept(home.account_id) == 0
+        await past.fetch(account, [mail_id])
+        assert await past.kept(home.account_id) == 1
 
 
 async def test_a_chat_goes_as_a_whole_and_a_newer_one_stays(open_home: OpenHome, model: Model) -> None:
