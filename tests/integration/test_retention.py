@@ -22,7 +22,7 @@ from email_assistant.work import retention
 from tests.doubles.google import Google
 from tests.doubles.model import Model, tool
 from tests.integration.home import Home, OpenHome, in_one_loop
-from tests.integration.scene import BOB, DONE, reply
+from tests.integration.scene import BOB, DONE, meeting, reply
 from tests.integration.test_forget import dumped, places
 
 pytestmark = in_one_loop
@@ -287,6 +287,23 @@ async def test_what_rehearsals_have_read_goes_so_long_after_it_was_read(open_hom
         assert await past.kept(home.account_id) == 0
         await past.fetch(account, [mail_id])
         assert await past.kept(home.account_id) == 1
+
+
+async def test_the_title_of_a_meeting_goes_as_other_text_does(
+    open_home: OpenHome, google: Google, model: Model, database_url: str, tmp_path: Path
+) -> None:
+    async with open_home(keep_text_days=30) as home:
+        model.script([[meeting()], [DONE]])
+        await home.receive()
+        [item] = await home.pending()
+        await home.answer(item, "edit", {**item.args, "title": f"The {UNIQUE}"})
+        assert len(google.events) == 1
+        await home.works.learn(home.account_id)
+        [before] = await home.sql("select args_hash, external_id, args->>'start_time' as at from effects")
+        assert {"inbox_items", "effects"} <= places(dumped(database_url, tmp_path), UNIQUE)
+        await later(home, 31)
+        assert places(dumped(database_url, tmp_path), UNIQUE) == set()
+        assert await home.sql("select args_hash, external_id, args->>'start_time' as at from effects") == [before]
 
 
 async def test_a_chat_goes_as_a_whole_and_a_newer_one_stays(open_home: OpenHome, model: Model) -> None:
