@@ -306,6 +306,20 @@ async def test_the_title_of_a_meeting_goes_as_other_text_does(
         assert await home.sql("select args_hash, external_id, args->>'start_time' as at from effects") == [before]
 
 
+async def test_of_a_draft_that_was_dismissed_it_is_not_told_that_it_was_sent(open_home: OpenHome, model: Model) -> None:
+    async with open_home(keep_text_days=30) as home:
+        model.script(lambda _: [reply("Fine."), DONE])
+        model.on_memory({"action": "none"})
+        await home.receive()
+        [item] = await home.pending()
+        await home.answer(item, "ignore")
+        await home.works.learn(home.account_id)
+        await later(home, 31)
+        async with browser(home) as http:
+            page = (await http.get(f"/items/{item.id}")).text
+        assert "(Its text is no longer kept here.)" in page
+
+
 async def test_a_chat_goes_as_a_whole_and_a_newer_one_stays(open_home: OpenHome, model: Model) -> None:
     async with open_home(keep_text_days=30) as home:
         model.on_policy("chat")
