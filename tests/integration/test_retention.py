@@ -14,6 +14,7 @@ import pytest
 
 from email_assistant.app import past_mails
 from email_assistant.gate.log import check
+from email_assistant.inbox.mails import Class
 from email_assistant.mail.message import NOT_KEPT
 from email_assistant.outgoing.entry import WITHOUT_TEXT
 from email_assistant.settings import Settings, SettingsError
@@ -22,7 +23,7 @@ from email_assistant.work import retention
 from tests.doubles.google import Google
 from tests.doubles.model import Model, tool
 from tests.integration.home import Home, OpenHome, in_one_loop
-from tests.integration.scene import BOB, DONE, meeting, reply
+from tests.integration.scene import ADA, BOB, DONE, meeting, reply
 from tests.integration.test_forget import dumped, places
 
 pytestmark = in_one_loop
@@ -172,16 +173,45 @@ async def test_a_mail_without_text_that_is_corrected_is_worked_on_and_goes_again
         model.script(lambda _: [reply(f"About the {UNIQUE}."), DONE])
         mail_id = await home.receive(text=f"Bring the {UNIQUE} drums.")
         await later(home, 31)
-        await home.app.corrections.correct(home.app.user_id, mail_id, "respond", "test")
+        await home.app.corrections.correct(home.app.user_id, mail_id, "notify", "test")
         await home.carry_on()
         await home.works.learn(home.account_id)
         [item] = await home.pending()
         assert NOT_KEPT in item.mail_text
+        await home.answer(item, "response", "Tell him yes.")
+        [item] = await home.pending()
         await home.answer(item, "ignore")
         await home.works.learn(home.account_id)
         await later(home, 31)
-        [item] = await home.items()
+        [item] = [each for each in await home.items() if each.kind == "draft"]
         assert item.args["response_text"] == WITHOUT_TEXT
+
+
+@pytest.mark.parametrize("before", ["ignore", "notify"])
+async def test_no_reply_is_proposed_to_a_mail_without_text(
+    open_home: OpenHome, google: Google, model: Model, before: Class
+) -> None:
+    async with open_home(keep_text_days=30) as home:
+        model.on_triage("ignore")
+        mail_id = await home.receive()
+        await later(home, 31)
+        if before == "notify":  # which is a correction too, and looks after the mail anew
+            await home.app.corrections.correct(home.app.user_id, mail_id, before, "test")
+            await home.carry_on()
+        stored, asked = await home.sql("select to_jsonb(mails)::text from mails"), len(model.requests)
+        async with browser(home) as http:
+            refused = await http.post(f"/api/mails/{mail_id}/correct", json={"classification": "respond"})
+            assert refused.status_code == 409
+            assert "answer it in Gmail" in refused.json()["detail"]
+            given = {"classification": "respond", "account": ADA}
+            page = await http.post(f"/mails/{mail_id}/correct", data=given, headers={"Origin": "http://127.0.0.1"})
+            assert "answer it in Gmail" in page.text
+        label = {"ignore": "Assistant/Ignored", "notify": "Assistant/Notify"}[before]
+        google.person_relabels(mail_id, add=("Assistant/Respond",), remove=(label,))
+        await home.sync()
+        await home.carry_on()
+        assert await home.sql("select to_jsonb(mails)::text from mails") == stored
+        assert (len(model.requests), google.labels_of(mail_id)) == (asked, {label})
 
 
 REST = {
