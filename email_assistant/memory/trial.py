@@ -94,8 +94,8 @@ class PastTrial:
         decided: Sequence[PastDecision],
     ) -> list[PastDecision]:
         """What it came of first; then what it is likely about: mail on which the rule had a say, of the same sender or
-        domain, with words of the rule, and mail of the same kind of which the person said something else. Of mail without
-        text a model could tell nothing."""
+        domain, with words of the rule, and mail of the same kind of which the person said something else. Mail without
+        text is left out."""
         open_ = [each for each in decided if not deciding(after, each.sender)]
         texts = [stated.text, *(rule.text for rule in before if rule.key == stated.key)]
         given = {
