@@ -380,7 +380,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
             invoker,
             Learner(memory, app.models, PastTrial(app.pool, SortAgain(app.pool, app.accounts, app.models, settings))),
             memory,
-            Retention(app.pool, runs, saver, settings),
+            Retention(app.pool, runs, saver, settings, memory),
             open_chat(app, callbacks),
             habits,
         )

@@ -1,6 +1,6 @@
 """What would be learned and would undo a decision on other mail: it waits for the person's word."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -87,6 +87,11 @@ class HeldLessons:
     async def forget(self, conn: Connection, account_id: UUID, named: str) -> None:
         """What matches the pattern is neither learned nor asked about."""
         await conn.execute(_SQL["forget"].encode(), (account_id, named))
+
+    async def mails_went(self, conn: Connection, account_id: UUID, gone: Collection[str]) -> None:
+        """What came of these mails and items tells no longer whose mail that was and about what."""
+        given = {"account": account_id, "gone": list(gone)}
+        await conn.execute(_SQL["mails_went"].encode(), given)
 
     async def _read(self, name: str, parameters: Mapping[str, object]) -> list[HeldLesson]:
         return await fetched_as(HeldLesson, self._pool, _SQL[name], parameters)

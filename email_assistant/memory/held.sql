@@ -35,3 +35,7 @@ where account_id = %s and origin->>'mail' = %s and source <> %s and kept is null
 
 -- name: forget
 delete from held_lessons h where account_id = %s and h::text ~* %s
+
+-- name: mails_went
+update held_lessons set origin = origin - '{sender,subject,did}'::text[]
+where account_id = %(account)s and (origin->>'mail' = any(%(gone)s) or origin->>'item' = any(%(gone)s))

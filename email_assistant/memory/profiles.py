@@ -13,6 +13,7 @@ from typing import Any, Self
 from uuid import UUID, uuid4
 
 from langgraph.store.base import BaseStore
+from psycopg.types.json import Jsonb
 
 from email_assistant.db.pool import Connection, Pool, fetched
 from email_assistant.inbox.items import Conflict, NoItem
@@ -34,6 +35,7 @@ from email_assistant.memory.rules import (
     render,
     standing,
     without,
+    without_mail,
 )
 
 _MOST_KEPT = 100 * MOST_RULES  # of a profile, removed ones too
@@ -393,6 +395,18 @@ class Memory:
             await fires.forget_rule(conn, *place)
         await self.held.forget(conn, account_id, named)
 
+    async def mails_went(self, conn: Connection, account_id: UUID, gone: Collection[str]) -> None:
+        """Rules that came of these mails and items stay, and tell no longer whose mail that was and about what; in a
+        transaction that has taken `lock`."""
+        for profile in PROFILES:
+            for rule in await self.history(account_id, profile):
+                if (bare := without_mail(rule, gone)) != rule:
+                    place = (".".join(_namespace(account_id, profile)), rule.key)
+                    await conn.execute(
+                        "update store set value = %s where prefix = %s and key = %s", (Jsonb(_value(bare)), *place)
+                    )
+        await self.held.mails_went(conn, account_id, gone)
+
     @asynccontextmanager
     async def _locked(self, account_id: UUID, *profiles: Profile) -> AsyncIterator[Connection]:
         """One change to a profile at a time, in whatever process; in a transaction."""
@@ -432,8 +446,12 @@ class Memory:
         await self._restate(account_id, profile, rule, origin, text=before["text"], removed=before["removed"])
 
     async def _put(self, account_id: UUID, profile: Profile, rule: Rule) -> None:
-        value = {**rule.versions[-1], "history": rule.history}
-        await self._store.aput(_namespace(account_id, profile), rule.key, value, index=False)
+        await self._store.aput(_namespace(account_id, profile), rule.key, _value(rule), index=False)
+
+
+def _value(rule: Rule) -> dict[str, Any]:
+    """As the store keeps it."""
+    return {**rule.versions[-1], "history": rule.history}
 
 
 async def lock(conn: Connection, account_id: UUID, *profiles: Profile) -> None:

@@ -1,8 +1,8 @@
 """A rule of a preference profile: what it says, where that comes from, and what it said before."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
@@ -164,8 +164,29 @@ def standing(versions: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def said_of(origin: Mapping[str, Any]) -> str:
     """Where a version of a rule comes from, in a sentence."""
-    about = f" From {origin['sender']}: {origin.get('subject', '')}" if "sender" in origin else ""
-    return f"{origin.get('did', '')}{about}"
+    about = f" From {origin['sender']}" if "sender" in origin else ""
+    subject = f": {origin['subject']}" if "subject" in origin else ""
+    return f"{origin.get('did', '')}{about}{subject}"
+
+
+def without_mail(rule: Rule, gone: Collection[str]) -> Rule:
+    """The rule, which tells no longer of what mail it came where that is among `gone`, items' ids and Gmail's.
+
+    A sender whom it names stays: the model that learns is shown another name in their place (`memory/learn.py`)."""
+    texts = " ".join(version["text"] for version in rule.versions)
+
+    def bare(origin: dict[str, Any]) -> dict[str, Any]:
+        sender = str(origin.get("sender", ""))
+        if not {origin.get("item"), origin.get("mail")} & set(gone):
+            return origin
+        if sender and sender in texts:
+            return {name: said for name, said in origin.items() if name != "subject"}
+        did = str(origin.get("did", ""))
+        kept = {name: said for name, said in origin.items() if name not in ("sender", "subject")}
+        return {**kept, "did": did.replace(sender, "somebody") if sender else did}
+
+    history = [{**version, "origin": bare(version["origin"])} for version in rule.history]
+    return replace(rule, origin=bare(rule.origin), history=history)
 
 
 def is_by_hand(origin: Mapping[str, Any]) -> bool:

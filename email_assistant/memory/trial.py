@@ -94,7 +94,8 @@ class PastTrial:
         decided: Sequence[PastDecision],
     ) -> list[PastDecision]:
         """What it came of first; then what it is likely about: mail on which the rule had a say, of the same sender or
-        domain, with words of the rule, and mail of the same kind of which the person said something else."""
+        domain, with words of the rule, and mail of the same kind of which the person said something else. Mail without
+        text is left out."""
         open_ = [each for each in decided if not deciding(after, each.sender)]
         texts = [stated.text, *(rule.text for rule in before if rule.key == stated.key)]
         given = {
@@ -105,6 +106,7 @@ class PastTrial:
             "starts": sorted({_start(word) for text in texts for word in _WORD.findall(text.lower())} - {""}),
         }
         rows = {row["mail"]: row for row in await fetched(self._pool, _SQL["about"], given)}
+        open_ = [each for each in open_ if each.mail in rows]
         source = next((each for each in open_ if each.mail == mail_id), None)
         of_source = rows[source.mail] if source else None
 

@@ -10,4 +10,4 @@ select m.gmail_id as mail,
        (select count(*) from unnest(%(starts)s::text[]) as s (word)
         where w.words @@ to_tsquery('simple', s.word || ':*')) as shared
 from mails m cross join lateral (select mail_words(m.sender, m.subject, m.content) as words offset 0) as w
-where m.account_id = %(account)s and m.gmail_id = any(%(mails)s)
+where m.account_id = %(account)s and m.gmail_id = any(%(mails)s) and m.has_text

@@ -10,7 +10,7 @@ from email_assistant.google.errors import NotFound, RateLimited, Refused
 
 OURS: Final = ""
 """The place of what this program does itself."""
-WITHOUT_TEXT: Final = "(Its text is no longer kept here; what was sent lies in Gmail.)"
+WITHOUT_TEXT: Final = "(Its text is no longer kept here.)"
 """What stands in an action's arguments in the place of each text that was taken out after its time."""
 _AT: Final = "#"
 State = Literal["planned", "started", "done", "failed", "refused", "unknown"]

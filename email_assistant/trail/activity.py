@@ -11,6 +11,7 @@ from email_assistant.accounts.account import Account
 from email_assistant.db.pool import Pool, fetched
 from email_assistant.db.statements import statements
 from email_assistant.mail.survival import survival
+from email_assistant.outgoing.entry import WITHOUT_TEXT
 
 _SQL = statements("trail", "activity.sql")
 _LEAST_MONEY: Final = 0.01
@@ -35,7 +36,7 @@ class Figures:
     unchanged: int = 0  # those of the proposals that were accepted as they were
     answered: int = 0  # mails to which a reply was accepted
     as_proposed: int = 0  # those of them whose reply was left as it was
-    letters: int = 0  # drafts that were approved, as they were or changed
+    letters: int = 0  # drafts that were approved, as they were or changed, and whose text is still kept
     lost: float = 0  # shares of their sentences that are not left, summed: 1 is a letter of which none is
     learned: int = 0  # rules
     median_seconds: float | None = None  # from an item's appearance to its answer; None on a day without answers
@@ -124,6 +125,7 @@ class Activity:
             "days": [day for _, day, _, _ in periods],
             "starts": [starts for *_, starts, _ in periods],
             "ends": [ends for *_, ends in periods],
+            "gone": WITHOUT_TEXT,
         }
         found: dict[date, dict[str, Any]] = {day: {} for day in sorted({day for _, day, _, _ in periods})}
         for query in ("mails", "decisions", "learned", "usage"):

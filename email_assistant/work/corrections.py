@@ -12,9 +12,19 @@ from email_assistant.inbox.items import Conflict
 from email_assistant.inbox.mails import CORRECTED, Class, Correction, MailRow, Mails
 from email_assistant.inbox.person import Enqueue
 from email_assistant.inbox.questions import Questions
+from email_assistant.mail.message import NOT_KEPT
 from email_assistant.work import judgements
 
 _SQL = statements("work", "corrections.sql")
+
+
+class NothingToAnswer(Conflict):
+    """The text of a mail was kept for its time: what was written of it would be of its sender and subject alone."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the text of this mail is no longer kept here, so no reply to it is proposed: answer it in Gmail"
+        )
 
 
 class Corrections:
@@ -56,6 +66,7 @@ class Corrections:
         Raises:
             NoItem: no such mail, or one in several accounts and none was named.
             Conflict: it is of that class, was not triaged, or is being worked on; or an answer on it was taken already.
+            NothingToAnswer: it is to be answered, and its text is not kept.
         """
         found = await self._mails.get(user_id, mail_id, account)
         if found.classification == classification:
@@ -77,6 +88,7 @@ class Corrections:
 
         Raises:
             Conflict: a run of the conversation, or an answer on the mail that was taken, comes first.
+            NothingToAnswer: it is to be answered, and its text is not kept.
             LeaseLost.
         """
         await lease.check(conn)
@@ -116,6 +128,9 @@ class Corrections:
     async def _carry_out(
         self, conn: Connection, account_id: UUID, mail_id: str, classification: Class, by: str
     ) -> None:
+        cursor = await conn.execute(_SQL["without_text"].encode(), (account_id, mail_id, NOT_KEPT))
+        if classification == "respond" and await cursor.fetchone() is not None:
+            raise NothingToAnswer
         await self._reopen(conn, account_id, mail_id, classification)
         # Its class counts for more than that it left the inbox: what had closed with it does not come back with it.
         await runs.not_closed_with(conn, account_id, mail_id)

@@ -35,6 +35,10 @@ and a.state <> 'removing' and t.lease_until < clock_timestamp()
 and not exists (select from runs r where r.thread_id = t.id and r.state in ('running', 'acting'))
 for no key update of t
 
+-- name: without_text
+-- By what it says of itself: that it has text again is set with each correction.
+select from mails where account_id = %s and gmail_id = %s and position(%s in content->>'note') > 0
+
 -- name: keep
 insert into corrections (user_id, account_id, mail_id, by, classification, was, because, triaged_at)
 select user_id, account_id, gmail_id, %s, %s, classification, triage_reason, triaged_at from mails

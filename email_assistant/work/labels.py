@@ -24,7 +24,7 @@ from email_assistant.google.gmail import Gmail
 from email_assistant.inbox.items import Conflict
 from email_assistant.inbox.mails import Class
 from email_assistant.telemetry import now_about
-from email_assistant.work.corrections import Corrections
+from email_assistant.work.corrections import Corrections, NothingToAnswer
 from email_assistant.work.faults import classify
 
 log = logging.getLogger(__name__)
@@ -131,6 +131,8 @@ class Labels:
                 await self.corrections.correct_under(
                     conn, lease, work.account.id, work.gmail_id, work.relabelled, MOVED_IN
                 )
+        except NothingToAnswer:
+            return await self._show(lease, work)  # it keeps its class, and says so
         except Conflict:
             return False  # it waits for its turn
         if shown == {work.relabelled}:

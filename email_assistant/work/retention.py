@@ -1,7 +1,8 @@
 """What is kept of mail that is done goes after its time: first the text of its conversation, then the conversation.
 
-Chats are text alone: they go as a whole, with the text. What goes, goes a few conversations at a time, each in one
-transaction that has locked them and looked again whether they are at rest; begun anew, the same finds what is left.
+Chats are text alone, as is what rehearsals have read: they go as a whole, with the text. What goes, goes a few
+conversations at a time, each in one transaction that has locked them and looked again whether they are at rest; begun
+anew, the same finds what is left.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -19,8 +20,12 @@ from email_assistant.db.statements import statements
 from email_assistant.gate import ledger
 from email_assistant.inbox import recipients, rows
 from email_assistant.mail.message import NOT_KEPT
+from email_assistant.memory.profiles import Memory
+from email_assistant.memory.profiles import lock as lock_profiles
+from email_assistant.memory.rules import PROFILES
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.left_drafts import LeftDrafts
+from email_assistant.rehearsal.past import forget_mails
 from email_assistant.settings import Settings
 from email_assistant.work.forgetting import let_go
 from email_assistant.work.runs import Runs
@@ -44,17 +49,19 @@ class Retention:
     runs: Runs
     saver: FencedSaver
     settings: Settings
+    memory: Memory
 
     async def tidy(self) -> None:
         """Let go what has been kept for as long as the person wants, or a part of it if it is much."""
         await self._drop_checkpoints()
         text, trail = self.settings.keep_text_days, self.settings.keep_trail_days
         if trail is not None:
-            await self._take(self._old("trail"), trail, _take_all)
+            await self._take(self._old("trail"), trail, self._take_all)
         if text is not None:
             await self._take(self._old("text"), text, _take_text)
         if (chats := text or trail) is not None:
-            await self._take(self._chats, chats, _take_all)
+            await self._take(self._chats, chats, self._take_all)
+            await self._forget_past(timedelta(days=chats))
 
     async def _drop_checkpoints(self) -> None:
         finished = await self.runs.finished(before=_FINISHED_RUNS_KEPT)
@@ -65,6 +72,14 @@ class Retention:
         if over:
             await self.saver.drop(over)
             await self.runs.pruned(over)
+
+    async def _forget_past(self, age: timedelta) -> None:
+        """What rehearsals have read is text alone, too."""
+        for account in await fetched(self.pool, _SQL["accounts"], (self.settings.provider,)):
+            given = {"account": account["id"], "age": age, "most": _MOST}
+            read = await fetched(self.pool, _SQL["read_before"], given)
+            async with self.pool.connection() as conn:
+                await forget_mails(conn, account["id"], [row["gmail_id"] for row in read])
 
     async def _take(self, finds: Finds, days: int, takes: Takes) -> None:
         age, left = timedelta(days=days), _MOST
@@ -78,6 +93,7 @@ class Retention:
 
     async def _take_some(self, account_id: UUID, ids: list[UUID], age: timedelta, takes: Takes) -> None:
         async with self.pool.connection() as conn, conn.transaction():
+            await lock_profiles(conn, account_id, *PROFILES)
             await lock_all(conn, account_id, ids)
             cursor = await conn.execute(_SQL["resting"].encode(), {"threads": ids, "age": age})
             if resting := [row["id"] for row in await cursor.fetchall()]:
@@ -103,6 +119,15 @@ class Retention:
             yield [row["id"] for row in found]
             after = found[-1]["id"]
 
+    async def _take_all(self, conn: Connection, account_id: UUID, ids: Sequence[UUID]) -> None:
+        given = {"account": account_id, "threads": ids}
+        past = [row["gmail_id"] for row in await (await conn.execute(_SQL["past"].encode(), given)).fetchall()]
+        taught = [row["id"] for row in await (await conn.execute(_SQL["taught"].encode(), given)).fetchall()]
+        await self.memory.mails_went(conn, account_id, taught)
+        # That Gmail knew of no mail to them counts only beside the mail to them that is stored here.
+        await recipients.forget(conn, account_id, _NOBODY, ids)
+        await let_go(conn, account_id, ids, past)
+
 
 async def _take_text(conn: Connection, account_id: UUID, ids: Sequence[UUID]) -> None:
     await rows.let_text_go(conn, ids)
@@ -112,11 +137,3 @@ async def _take_text(conn: Connection, account_id: UUID, ids: Sequence[UUID]) ->
     await LeftDrafts.let_text_go(conn, ids)
     await ledger.blot(conn, its_runs)
     await checkpoints.forget(conn, its_runs)
-
-
-async def _take_all(conn: Connection, account_id: UUID, ids: Sequence[UUID]) -> None:
-    cursor = await conn.execute(_SQL["past"].encode(), {"account": account_id, "threads": ids})
-    past = [row["gmail_id"] for row in await cursor.fetchall()]
-    # That Gmail knew of no mail to them counts only beside the mail to them that is stored here.
-    await recipients.forget(conn, account_id, _NOBODY, ids)
-    await let_go(conn, account_id, ids, past)

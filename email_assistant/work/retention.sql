@@ -44,6 +44,15 @@ and received_at < {before} and (received_at, gmail_id) > (%(at)s::timestamptz, %
 select t.id from threads t where t.account_id = %(account)s and t.gmail_id is null and t.id > %(after)s
 and exists (select from runs r where r.thread_id = t.id) and {at_rest} order by t.id limit %(most)s
 
+-- name: taught
+-- By what rules name the mail that they came of.
+select gmail_id as id from mails where thread_id = any(%(threads)s)
+union all select id::text from inbox_items where thread_id = any(%(threads)s)
+
+-- name: read_before
+-- Not by when it came: a rehearsal that is under way would lose what it has just read.
+select gmail_id from past_mails where account_id = %(account)s and read_at < {before} order by read_at limit %(most)s
+
 -- name: past
 select gmail_id from past_mails where account_id = %(account)s
 and thread_id in (select gmail_id from threads where id = any(%(threads)s))

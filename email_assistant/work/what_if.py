@@ -68,7 +68,7 @@ class WhatIf:
         """What can be told without a model.
 
         Args:
-            most: mails, the newest that were triaged.
+            most: mails, the newest that were triaged and whose text is kept.
 
         Raises:
             Invalid: the text is no rule.
@@ -112,7 +112,7 @@ class WhatIf:
         rows = await fetched(
             self._pool,
             """select gmail_id, own, content, sender, subject, classification from mails
-               where account_id = %s and not own and readable and classification is not null
+               where account_id = %s and not own and readable and has_text and classification is not null
                order by received_at desc, gmail_id desc limit %s""",
             (account.id, min(most, MOST_MAILS)),
         )

@@ -12,7 +12,9 @@ import httpx
 import psycopg
 import pytest
 
+from email_assistant.app import past_mails
 from email_assistant.gate.log import check
+from email_assistant.inbox.mails import Class
 from email_assistant.mail.message import NOT_KEPT
 from email_assistant.outgoing.entry import WITHOUT_TEXT
 from email_assistant.settings import Settings, SettingsError
@@ -21,7 +23,7 @@ from email_assistant.work import retention
 from tests.doubles.google import Google
 from tests.doubles.model import Model, tool
 from tests.integration.home import Home, OpenHome, in_one_loop
-from tests.integration.scene import DONE, reply
+from tests.integration.scene import ADA, BOB, DONE, meeting, reply
 from tests.integration.test_forget import dumped, places
 
 pytestmark = in_one_loop
@@ -122,6 +124,17 @@ async def test_the_text_goes_after_its_time_and_what_was_decided_stays(
         assert places(dumped(database_url, tmp_path), UNIQUE) == set()
 
 
+async def test_of_a_letter_without_text_it_is_not_told_how_much_was_kept(open_home: OpenHome, model: Model) -> None:
+    async with open_home(keep_text_days=1) as home:
+        await done(home, model)
+        async with browser(home) as http:
+            assert (await http.get("/api/activity", params={"days": 3})).json()["days"][-1]["kept"] is not None
+            await later(home, 2)
+            told = (await http.get("/api/activity", params={"days": 3})).json()
+        assert (told["days"][0]["answered"], told["days"][0]["kept"]) == (1, None)
+        assert not any("sentences kept" in week["says"] for week in told["weeks"])
+
+
 async def test_a_reply_in_a_conversation_without_text_is_answered_and_its_own_text_goes_later(
     open_home: OpenHome, google: Google, model: Model, database_url: str, tmp_path: Path
 ) -> None:
@@ -160,16 +173,45 @@ async def test_a_mail_without_text_that_is_corrected_is_worked_on_and_goes_again
         model.script(lambda _: [reply(f"About the {UNIQUE}."), DONE])
         mail_id = await home.receive(text=f"Bring the {UNIQUE} drums.")
         await later(home, 31)
-        await home.app.corrections.correct(home.app.user_id, mail_id, "respond", "test")
+        await home.app.corrections.correct(home.app.user_id, mail_id, "notify", "test")
         await home.carry_on()
         await home.works.learn(home.account_id)
         [item] = await home.pending()
         assert NOT_KEPT in item.mail_text
+        await home.answer(item, "response", "Tell him yes.")
+        [item] = await home.pending()
         await home.answer(item, "ignore")
         await home.works.learn(home.account_id)
         await later(home, 31)
-        [item] = await home.items()
+        [item] = [each for each in await home.items() if each.kind == "draft"]
         assert item.args["response_text"] == WITHOUT_TEXT
+
+
+@pytest.mark.parametrize("before", ["ignore", "notify"])
+async def test_no_reply_is_proposed_to_a_mail_without_text(
+    open_home: OpenHome, google: Google, model: Model, before: Class
+) -> None:
+    async with open_home(keep_text_days=30) as home:
+        model.on_triage("ignore")
+        mail_id = await home.receive()
+        await later(home, 31)
+        if before == "notify":  # which is a correction too, and looks after the mail anew
+            await home.app.corrections.correct(home.app.user_id, mail_id, before, "test")
+            await home.carry_on()
+        stored, asked = await home.sql("select to_jsonb(mails)::text from mails"), len(model.requests)
+        async with browser(home) as http:
+            refused = await http.post(f"/api/mails/{mail_id}/correct", json={"classification": "respond"})
+            assert refused.status_code == 409
+            assert "answer it in Gmail" in refused.json()["detail"]
+            given = {"classification": "respond", "account": ADA}
+            page = await http.post(f"/mails/{mail_id}/correct", data=given, headers={"Origin": "http://127.0.0.1"})
+            assert "answer it in Gmail" in page.text
+        label = {"ignore": "Assistant/Ignored", "notify": "Assistant/Notify"}[before]
+        google.person_relabels(mail_id, add=("Assistant/Respond",), remove=(label,))
+        await home.sync()
+        await home.carry_on()
+        assert await home.sql("select to_jsonb(mails)::text from mails") == stored
+        assert (len(model.requests), google.labels_of(mail_id)) == (asked, {label})
 
 
 REST = {
@@ -235,7 +277,13 @@ async def test_the_trail_goes_and_an_expired_cursor_does_not_bring_it_back(
             "Sign with Ada."
         ]
         async with browser(home) as http:
-            assert "Sign with Ada." in (await http.get("/memory")).text
+            page = (await http.get("/memory")).text
+        assert "Sign with Ada." in page
+        assert "bob@example.org" not in page
+        assert "Lunch?" not in page
+        [kept] = await home.sql("select value::text as rule from store")
+        assert "bob@example.org" not in kept["rule"]
+        assert "Lunch?" not in kept["rule"]
         [spent] = await home.sql("select count(*) as n from model_usage where run_id is null")
         assert spent["n"] > 0
         asked = len(model.requests)
@@ -253,6 +301,53 @@ async def test_the_trail_goes_and_an_expired_cursor_does_not_bring_it_back(
         [item] = await home.pending()
         await home.answer(item, "accept")
         assert len(google.sent) == 2
+
+
+async def test_what_rehearsals_have_read_goes_so_long_after_it_was_read(open_home: OpenHome, google: Google) -> None:
+    async with open_home(keep_text_days=30) as home:
+        past, account = past_mails(home.app), await home.account()
+        mail_id = google.deliver(BOB, "Long ago", f"The {UNIQUE}.")
+        await past.fetch(account, [mail_id])
+        await home.sql("update past_mails set received_at = now() - interval '300 days'")
+        await home.sql("update past_mails set read_at = now() - interval '29 days'")
+        await home.works.tidy()
+        assert await past.kept(home.account_id) == 1
+        await home.sql("update past_mails set read_at = now() - interval '31 days'")
+        await home.works.tidy()
+        assert await past.kept(home.account_id) == 0
+        await past.fetch(account, [mail_id])
+        assert await past.kept(home.account_id) == 1
+
+
+async def test_the_title_of_a_meeting_goes_as_other_text_does(
+    open_home: OpenHome, google: Google, model: Model, database_url: str, tmp_path: Path
+) -> None:
+    async with open_home(keep_text_days=30) as home:
+        model.script([[meeting()], [DONE]])
+        await home.receive()
+        [item] = await home.pending()
+        await home.answer(item, "edit", {**item.args, "title": f"The {UNIQUE}"})
+        assert len(google.events) == 1
+        await home.works.learn(home.account_id)
+        [before] = await home.sql("select args_hash, external_id, args->>'start_time' as at from effects")
+        assert {"inbox_items", "effects"} <= places(dumped(database_url, tmp_path), UNIQUE)
+        await later(home, 31)
+        assert places(dumped(database_url, tmp_path), UNIQUE) == set()
+        assert await home.sql("select args_hash, external_id, args->>'start_time' as at from effects") == [before]
+
+
+async def test_of_a_draft_that_was_dismissed_it_is_not_told_that_it_was_sent(open_home: OpenHome, model: Model) -> None:
+    async with open_home(keep_text_days=30) as home:
+        model.script(lambda _: [reply("Fine."), DONE])
+        model.on_memory({"action": "none"})
+        await home.receive()
+        [item] = await home.pending()
+        await home.answer(item, "ignore")
+        await home.works.learn(home.account_id)
+        await later(home, 31)
+        async with browser(home) as http:
+            page = (await http.get(f"/items/{item.id}")).text
+        assert "(Its text is no longer kept here.)" in page
 
 
 async def test_a_chat_goes_as_a_whole_and_a_newer_one_stays(open_home: OpenHome, model: Model) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from email_assistant.memory import trial
 from email_assistant.memory.decisions import decisions
 from email_assistant.memory.held import HeldLesson
 from tests.doubles.model import Model, ModelRequest
@@ -74,6 +75,19 @@ class TestALearnedRule:
         assert (broken["mail"], broken["was"], broken["becomes"]) == (kept, "notify", "ignore")
         await home.works.memory.keep(waits)
         assert await rules(home) == ["Ignore mail about sales."]
+
+    async def test_is_tried_on_mail_with_text_where_nearer_mail_has_none(
+        self, home: Home, model: Model, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(trial, "MOST_ASKED", 2)
+        model.on_memory(says("Ignore mail about sales."))
+        kept = await decided(home, "The sales figures", "accept")
+        gone = await decided(home, "Other sales figures", "accept")
+        await home.sql(f"update mails set has_text = false where gmail_id = '{gone}'")
+        await decided(home, "Summer sales", "ignore")
+        assert await rules(home) == []
+        [waits] = await held(home)
+        assert [broken["mail"] for broken in waits.broken] == [kept]
 
     async def test_that_does_not_mend_what_it_came_of_waits(self, home: Home, model: Model) -> None:
         model.on_memory(says("Ignore mail about pumpkins."))

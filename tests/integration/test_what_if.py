@@ -6,6 +6,8 @@ import httpx
 import pytest
 import pytest_asyncio
 
+from email_assistant.db.mails import let_text_go
+from email_assistant.mail.message import NOT_KEPT
 from email_assistant.web.app import create_api
 from tests.doubles.google import Google
 from tests.doubles.model import Model
@@ -51,6 +53,15 @@ class TestWhatIf:
         assert same["otherwise"] == []
         assert len(model.calls()) == asked
         assert await everything(home) == before
+
+    async def test_leaves_out_mail_without_text(self, home: Home, model: Model, http: httpx.AsyncClient) -> None:
+        await home.receive()
+        gone = await home.receive("Sale", from_=EVE)
+        async with home.app.pool.connection() as conn:
+            threads = await home.sql(f"select thread_id as id from mails where gmail_id = '{gone}'")
+            await let_text_go(conn, [row["id"] for row in threads], NOT_KEPT)
+        told = (await http.post("/api/memory/replay", json={"text": "What is sold is nothing to me."})).json()
+        assert (told["mails"], told["to_ask"]) == (1, 1)
 
     async def test_of_any_other_the_model_is_asked_if_they_say_so(
         self, home: Home, model: Model, http: httpx.AsyncClient
