@@ -11,8 +11,8 @@ from email_assistant.bench.speed.outside import Way
 from email_assistant.bench.speed.stage import Stage, postgres, scratch, staged, until
 
 _DAY: dict[Way, int] = {"ignored": 10, "accepted": 5}
-"""Mails with which a day begins; those of the first rounds follow, and then it is put into the database again and again.
-Each mail that is accepted has an answer, too."""
+"""Mails with which a day begins; those of the first rounds follow, and then it is put into the database again and
+again. Each mail that is accepted has an answer, too."""
 _DAYS = 365
 _ROUNDS = 3
 _QUIET_SECONDS = 5.0
