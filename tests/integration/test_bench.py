@@ -92,7 +92,19 @@ def test_each_row_is_held_against_its_floor_or_ceiling(tmp_path: Path) -> None:
     figures = report["figures"]
     assert done.returncode == (0 if all(figure["within"] for figure in figures) else 1)
     assert {figure["row"] for figure in figures} == {
-        *("cpu", "statements", "accounts", "idle", "in-flight", "decisions", "stored", "commands", "chat", "cursor")
+        *(
+            "cpu",
+            "statements",
+            "accounts",
+            "idle",
+            "in-flight",
+            "decisions",
+            "stored",
+            "commands",
+            "chat",
+            "cursor",
+            "years",
+        )
     }
     for figure in figures:
         assert figure["ours"]["min"] <= figure["ours"]["median"] <= figure["ours"]["max"], figure
