@@ -5,9 +5,8 @@ compare-and-set and ten concurrent rewrites of a whole profile kept one rule.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
-from contextvars import ContextVar
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, Self
 from uuid import UUID, uuid4
@@ -18,6 +17,7 @@ from psycopg.types.json import Jsonb
 from email_assistant.db.pool import Connection, Pool, fetched
 from email_assistant.inbox.items import Conflict, NoItem
 from email_assistant.memory import fires, markdown
+from email_assistant.memory.at_hand import at_hand
 from email_assistant.memory.decisions import decisions
 from email_assistant.memory.fires import COUNTED, Fired, counted
 from email_assistant.memory.held import HeldLesson, HeldLessons
@@ -39,20 +39,6 @@ from email_assistant.memory.rules import (
 )
 
 _MOST_KEPT = 100 * MOST_RULES  # of a profile, removed ones too
-
-
-_at_hand: ContextVar[dict[UUID, dict[Profile, list[Rule]]] | None] = ContextVar("rules that were read", default=None)
-
-
-@contextmanager
-def rules_at_hand() -> Iterator[None]:
-    """Within the block, by tasks started in it too, rules that were asked for are those in force as they were read
-    first."""
-    token = _at_hand.set({})
-    try:
-        yield
-    finally:
-        _at_hand.reset(token)
 
 
 class NoRule(NoItem):
@@ -86,7 +72,7 @@ class Memory:
 
     async def rules(self, account_id: UUID, profile: Profile) -> list[Rule]:
         """The rules in force, oldest first."""
-        if _at_hand.get() is not None:
+        if at_hand.get() is not None:
             return (await self.in_force(account_id))[profile]
         return [rule for rule in await self.history(account_id, profile) if not rule.removed]
 
@@ -100,16 +86,15 @@ class Memory:
 
     async def in_force(self, account_id: UUID) -> dict[Profile, list[Rule]]:
         """The rules in force of all profiles, in one look."""
-        at_hand = _at_hand.get()
-        if at_hand is not None and account_id in at_hand:
-            return at_hand[account_id]
+        if (read := at_hand.get()) and account_id in read:
+            return read[account_id]
         found = await self._store.asearch(_namespace(account_id), limit=_MOST_KEPT * len(PROFILES))
         rules: dict[Profile, list[Rule]] = {
             profile: [rule for rule in in_order(i for i in found if i.namespace[-1] == profile) if not rule.removed]
             for profile in PROFILES
         }
-        if at_hand is not None:
-            at_hand[account_id] = rules
+        if read is not None:
+            read[account_id] = rules
         return rules
 
     async def texts(self, account_id: UUID) -> dict[Profile, str]:
