@@ -36,7 +36,8 @@ async def rotate_key() -> None:
         async with open_app(settings, url, patience=SECONDS) as app:
             count = await encrypt_anew(app.pool, app.vault)
         keep_secret_key(settings, keys[0])
-    out.print(f"Encrypted anew, with the new key: {count} logins and addresses. The key before opens nothing here now.")
+    what = "1 login or address" if count == 1 else f"{count} logins and addresses"
+    out.print(f"Encrypted anew, with the new key: {what}. The key before opens nothing here now.")
     if is_set:
         out.print("Leave the first key alone in EMAIL_ASSISTANT_SECRET_KEY, and start the program again.")
     out.print("Backups made before need it still; make a new one.")

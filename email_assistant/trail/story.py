@@ -111,11 +111,7 @@ class Trail:
             told.append(f"In Gmail it has the label for {mail['labelled']}.")
         if mail["relabelled"]:
             told.append(f"In Gmail you gave it the label for {mail['relabelled']}.")
-        told += [
-            f"{row['model']} was asked {_times(row['calls'])} ({row['role']}): "
-            f"{row['prompt_tokens']:,} tokens in, {row['completion_tokens']:,} out, {row['cost']:.4f} in money."
-            for row in await self._rows("usage", (mail["account_id"], runs))
-        ]
+        told += [_used(row) for row in await self._rows("usage", (mail["account_id"], runs))]
         ids = [f"conversation {mail['thread_id']}", *(f"run {each}" for each in runs)]
         return [*told, f"In the logs: {mail_id}; {', '.join(ids)}"]
 
@@ -159,6 +155,15 @@ class Trail:
 
     async def _rows(self, name: str, given: Parameters) -> list[dict[str, Any]]:
         return await fetched(self._pool, _SQL[name], given)
+
+
+def _used(row: Mapping[str, Any]) -> str:
+    """What a model was asked, and what that cost where its price is known."""
+    money = f", {row['cost']:.4f} in money" if row["cost"] else ""
+    return (
+        f"{row['model']} was asked {_times(row['calls'])} ({row['role']}): "
+        f"{row['prompt_tokens']:,} tokens in, {row['completion_tokens']:,} out{money}."
+    )
 
 
 def _times(calls: int) -> str:

@@ -97,7 +97,8 @@ class TestOnceOnly:
 async def test_a_burst_of_mail_makes_one_job_of_each_and_nothing_is_rolled_back(
     open_home: OpenHome, google: Google, model: Model, database_url: str
 ) -> None:
-    """What a connection has rolled back is told of when it closes, so it is compared with a time of no mail."""
+    """What a connection has rolled back is told of when it closes, so it is compared with a time of no mail. What is cut
+    off in the end is rolled back, too: a few, and not of each mail."""
     model.script(lambda _: [reply("Friday is fine."), DONE])
     with psycopg.connect(database_url, autocommit=True) as monitor:
         monitor.execute(COUNT_JOBS)
@@ -108,7 +109,7 @@ async def test_a_burst_of_mail_makes_one_job_of_each_and_nothing_is_rolled_back(
             for number in range(MAILS):
                 google.deliver(BOB, f"Lunch {number}?", "Does Friday suit you?")
             await until(partial(all_wait, home), seconds=120)
-        assert rolled_back(monitor) - idle <= idle
+        assert rolled_back(monitor) - idle < MAILS / 10
         [jobs] = monitor.execute("select count(*) from added where task = 'advance_thread'").fetchall()
     assert MAILS <= jobs[0] <= 1.1 * MAILS
 
