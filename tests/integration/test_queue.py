@@ -97,8 +97,8 @@ class TestOnceOnly:
 async def test_a_burst_of_mail_makes_one_job_of_each_and_nothing_is_rolled_back(
     open_home: OpenHome, google: Google, model: Model, database_url: str
 ) -> None:
-    """What a connection has rolled back is told of when it closes, so it is compared with a time of no mail. What is cut
-    off in the end is rolled back, too: a few, and not of each mail."""
+    """What a connection has rolled back is told of when it closes, so it is compared with a time of no mail. What is
+    cut off in the end is rolled back, too: a few, and not of each mail."""
     model.script(lambda _: [reply("Friday is fine."), DONE])
     with psycopg.connect(database_url, autocommit=True) as monitor:
         monitor.execute(COUNT_JOBS)
