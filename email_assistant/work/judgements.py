@@ -101,9 +101,8 @@ class Judgements:
         self._pool = pool
         self._settled: defaultdict[UUID, OneForAll[tuple[list[Version], int]]] = defaultdict(OneForAll)
         self._proofs: dict[UUID, _Proving] = {}
-        self._proven: defaultdict[UUID, OneForAll[Proof]] = defaultdict(
-            OneForAll
-        )  # one at a time: no case counts twice
+        # One at a time, so that no case counts twice.
+        self._proven: defaultdict[UUID, OneForAll[Proof]] = defaultdict(OneForAll)
 
     async def settle(self, account_id: UUID) -> tuple[list[Version], int]:
         """Note what has become known of an account's mails.
