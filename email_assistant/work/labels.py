@@ -80,8 +80,8 @@ class Labels:
         for number, work in enumerate(await self._due(lease.thread_id)):
             now_about(work.gmail_id)
             try:
-                if number:  # as the first was read just now
-                    await self.accounts.check_active(work.account.id)
+                if number and await self._is_answered(lease, work.account):  # the first was read just now
+                    return True
                 changed |= await (self._look(lease, work) if work.relabelled else self._show(lease, work))
             except LeaseLost:
                 raise
@@ -92,6 +92,24 @@ class Labels:
                 log.info("conversation %s: a label is given up (%s)", lease.thread_id, error)
                 await self._store(lease, work, "none")
         return changed
+
+    async def _is_answered(self, lease: Lease, account: Account) -> bool:
+        """Whether a person's answer waits in the conversation, which comes before further labels.
+
+        Raises:
+            LeaseLost: the account may not act.
+        """
+        rows = await fetched(
+            self.pool,
+            """select exists (
+                 select from inbox_items i join runs r on r.id = i.run_id
+                 where r.thread_id = %s and i.status = 'decided' and i.undo_until <= clock_timestamp()) as answered
+               from accounts where id = %s and state = 'active' for share""",
+            (lease.thread_id, account.id),
+        )
+        if not rows:
+            raise LeaseLost
+        return bool(rows[0]["answered"])
 
     async def _show(self, lease: Lease, work: LabelWork) -> bool:
         account, gmail = work.account, (await self.clients.of(work.account)).gmail

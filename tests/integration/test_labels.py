@@ -89,6 +89,24 @@ class TestShown:
         await look(home)
         assert (google.labels_of(first), google.labels_of(second)) == ({RESPOND}, {IGNORED})
 
+    async def test_an_answer_comes_before_the_rest_of_them(self, home: Home, google: Google, model: Model) -> None:
+        first = google.deliver(BOB, "Ignored", "Hello.")
+        for subject in ("Re: Ignored", "Re: Answered"):
+            google.deliver(BOB, subject, "Hello.", thread=first)
+        hold = Hold()
+        google.fault("messages.modify", hold=hold)
+        await home.sync()
+        [due] = await home.works.due.due()
+        slow = asyncio.create_task(home.works.driver.advance(due.id))
+        await reached(hold)
+        [draft] = [item for item in await home.pending() if item.kind == "draft"]
+        await home.decide(draft, "accept")
+        hold.release()
+        await slow
+        kinds = [call.name for call in google.calls() if call.name in ("messages.modify", "drafts.send")]
+        assert kinds[:2] == ["messages.modify", "drafts.send"]
+        assert google.labels_of(first) == {IGNORED}
+
     async def test_labels_that_are_there_are_used(self, home: Home, google: Google, model: Model) -> None:
         google.mailbox.label("assistant/respond")
         mail_id = await home.receive("Answered")
