@@ -113,7 +113,8 @@ async def show(item: ItemId, as_json: AsJson = False) -> None:
     print_text(whole)
     if words := answering.typed_in(found):
         print_text(f"\nWhat you had typed:\n{words}")
-    say(f"\n{_stands(found)}; takes {', '.join(found.allowed)}")
+    takes = f"; takes {', '.join(found.allowed)}" if found.status == "pending" else ""
+    say(f"\n{_stands(found)}{takes}")
     out.print(f"For scripts: {answering.as_shown(found)}", style="dim", soft_wrap=True)
     if found.chat:
         out.print("You asked for it in a chat: ", found.chat, markup=False, sep="", soft_wrap=True)

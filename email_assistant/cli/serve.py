@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import logging
 import os
 import signal
 import socket
@@ -25,6 +26,9 @@ from email_assistant.settings.renamed import told_of_renamed
 from email_assistant.telemetry import log_to_stderr
 from email_assistant.tracing import tracing
 from email_assistant.web.app import create_api, create_monitor
+from email_assistant.web.health import lacking
+
+log = logging.getLogger(__name__)
 
 _IDLE_CONNECTION_SECONDS = 75
 """Longer than proxies keep theirs (nginx and load balancers: 60), or one of them asks in the moment of the closing."""
@@ -103,6 +107,8 @@ async def _opened(settings: Settings) -> AsyncIterator[App]:
         waiting.staying(url)
         async with open_app(settings, url) as app:
             waiting.end()
+            for reason in await lacking(app):
+                log.error("%s", reason)
             yield app
 
 

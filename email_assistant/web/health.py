@@ -53,13 +53,14 @@ async def health(app: Assistant, response: Response) -> Health:
 async def ready(app: Assistant, response: Response) -> Readiness:
     """Whether this process can do its part: the database answers and has this version's tables, logins can be read,
     and what it does over and over is still done. Needs no token."""
-    reasons = [*await _of_database(app), *app.queue.pulse.missed()]
+    reasons = [*await lacking(app), *app.queue.pulse.missed()]
     if reasons:
         response.status_code = 503
     return Readiness(ready=not reasons, reasons=reasons)
 
 
-async def _of_database(app: App) -> list[str]:
+async def lacking(app: App) -> list[str]:
+    """What this process lacks of its database and its keys, in words."""
     try:
         return await _in_time(_lacking(app))
     except VaultError as error:

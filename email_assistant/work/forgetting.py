@@ -190,6 +190,11 @@ class Forgetting:
             f"What you wrote of yourself for {row['address']} names it: `email-assistant memory background` changes it."
             for row in await self._rows("background", wanted.given())
         ]
+        if wanted.of_mail is None:
+            notes += [
+                f"{row['address']} is a mailbox of your own: nearly all of its mail names it."
+                for row in await self._rows("own", wanted.given())
+            ]
         refused = [_READ_ELSEWHERE.format(open_readers, "run" if open_readers == 1 else "runs")] if open_readers else []
         refused += [_HELD_CALL] if held["n"] else []
         return WhatGoes(wanted.what, shown, rules, past, blotted["n"], notes, refused)

@@ -95,5 +95,8 @@ select (select count(*) from gate_begun b where user_id = %(user)s and b::text ~
 -- name: lock_session
 select from gate_sessions where id = %s for no key update
 
+-- name: own
+select address from accounts where user_id = %(user)s and address ~* %(named)s order by address
+
 -- name: background
 select address from accounts where user_id = %(user)s and background ~* %(named)s order by address

@@ -153,6 +153,8 @@ async def test_what_would_go_is_shown_and_stays(home: Home, google: Google, mode
     assert len(plan.rules) == 2
     assert (plan.past_mails, plan.refused) == (1, [])
     assert (await home.mail(zelda)).sender == WHO
+    [note] = (await forgets.plan(forgets.of_correspondent(home.app.user_id, (await home.account()).address))).notes
+    assert "a mailbox of your own" in note
     assert (await forgets.plan(forgets.of_correspondent(home.app.user_id, "quist@orchard.example"))).is_nothing
     assert (await forgets.plan(forgets.of_correspondent(home.app.user_id, "chard.example"))).is_nothing
     with pytest.raises(NobodyNamed):

@@ -351,7 +351,9 @@ class TestCommandLine:
         taken = daemon.cli("inbox", "accept", draft["id"])
         assert "It goes out with your answer on the meeting." in taken
         assert f"inbox undo {draft['id'][:8]}` takes it back until then" in taken
-        assert "answered: goes out with your answer on the meeting" in daemon.cli("inbox", "show", draft["id"])
+        answered = daemon.cli("inbox", "show", draft["id"])
+        assert "answered: goes out with your answer on the meeting" in answered
+        assert "; takes" not in answered
         shown = daemon.cli("inbox", "show", draft["id"], "--json")
         assert (shown["waits_for"], shown["group"]) == ([invitation["id"]], invitation["group"])
         assert "The reply that you approved goes out" in daemon.cli("inbox", "show", invitation["id"])

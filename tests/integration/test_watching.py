@@ -277,6 +277,13 @@ class TestReady:
         assert "EMAIL_ASSISTANT_SECRET_KEY" in reason
         assert str(other.secret_key and other.secret_key.get_secret_value()) not in reason
 
+    def test_a_worker_with_another_key_says_so(self, connect: Start) -> None:
+        daemon = connect()
+        daemon.environment["EMAIL_ASSISTANT_SECRET_KEY"] = Fernet.generate_key().decode()
+        worker = daemon.worker()
+        daemon.wait_for(lambda: "Working." in worker.log, "it works")
+        assert "EMAIL_ASSISTANT_SECRET_KEY" in worker.log
+
     @in_one_loop
     async def test_not_while_the_queue_stands_still(
         self, open_home: OpenHome, monkeypatch: pytest.MonkeyPatch, database_url: str
