@@ -1,14 +1,15 @@
 """Another key for what is encrypted: while processes that know both are at work, and at home, where it is in a file."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 from cryptography.fernet import Fernet
 
+from email_assistant.accounts.vault import VaultError
 from email_assistant.db.pool import session_settings
-from tests.doubles.daemon import Daemon
+from tests.doubles.daemon import Daemon, Process
 from tests.doubles.google import Google
 from tests.doubles.model import Model
 from tests.integration.conftest import Start
@@ -82,6 +83,43 @@ def test_processes_that_know_both_work_on(
     daemon.stop()
     daemon.environment[SETTING] = old
     assert "can't be read with this key" in daemon.run("doctor").stdout
+
+
+@pytest.mark.long
+def test_all_parts_go_by_the_steps_and_none_meets_what_it_cannot_read(
+    connect: Start, google: Google, model: Model, database_url: str, keys: tuple[str, str]
+) -> None:
+    old, new = keys
+    model.script(lambda _: [reply("Friday is fine."), DONE])
+    daemon = connect(secret_key=old, replies_per_day=100)
+    starts: list[Callable[[], Process]] = [daemon.api, daemon.scheduler, daemon.worker, daemon.worker]
+    parts = [start() for start in starts]
+    use_all(daemon)
+
+    def answer_one() -> None:
+        """A mail goes all the way, with a login that is encrypted anew meanwhile."""
+        google.expire_access_tokens()
+        mail = google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+        daemon.accept(daemon.pending()[0])
+        daemon.until_done(mail)
+
+    def replace_all(key: str) -> None:
+        daemon.environment[SETTING] = key
+        for number, start in enumerate(starts):
+            parts[number].stop()
+            parts[number] = start()
+            answer_one()
+
+    answer_one()
+    replace_all(f"{old},{new}")
+    replace_all(f"{new},{old}")
+    daemon.cli("rotate-key")
+    expect_key(database_url, new)
+    replace_all(new)
+    assert {process.exit_code for process in daemon.processes} == {None, 0}
+    assert VaultError.__name__ not in "".join(process.log_path.read_text() for process in daemon.processes)
+    assert len(google.sent) == 13
+    assert daemon.cli("account", "list", "--json")["items"][0]["last_error"] is None
 
 
 def test_what_no_key_reads_leaves_all_as_it_was(connect: Start, database_url: str, keys: tuple[str, str]) -> None:
