@@ -46,7 +46,7 @@ _TAKES: Final[Mapping[str, str]] = {
     "greater_than": "must be more than {gt}",
     "less_than_equal": "must be {le} or less",
     "less_than": "must be less than {lt}",
-    "string_too_short": "must have {min_length} characters or more",
+    "string_too_short": "is empty, or too short",
     "string_too_long": "must have {max_length} characters or fewer",
 }
 """By the beginning of a kind of pydantic's, what is wrong with a value (https://docs.pydantic.dev/latest/errors)."""

@@ -187,9 +187,14 @@ def whole_of(app: "App", item: "Item") -> str:
     from email_assistant.cli.screen.words import proposal, title_of
     from email_assistant.inbox.sentences import sentence
 
-    proposed = proposal(item, Desk(app).form(item), sentence(item, item.zone)).rstrip("\n")
+    form = Desk(app).form(item)
+    proposed = proposal(item, form, sentence(item, item.zone)).rstrip("\n")
     notes = [f"{note}." for note in item.notes]
-    return "\n".join([f"{'! ' * bool(item.marks)}{item.mail_text}", "", f"{title_of(item)}:", proposed, *notes])
+    whole = [f"{'! ' * bool(item.marks)}{item.mail_text}", "", f"{title_of(item)}:", proposed, *notes]
+    if item.decision and item.decision["type"] == "edit":
+        changed = form.changed(form.filled_with(item.decision["args"]))
+        whole += ["", "As you changed it:", *(f"{field.label}: {field.told}" for field in changed)]
+    return "\n".join(whole)
 
 
 async def why_kept(app: "App", answered: Sequence["Item"]) -> str | None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from email_assistant.inbox.standing import TAKEN_FOR
 from email_assistant.mail.address import address_of
 from email_assistant.mail.charset import listed, one_line
 from email_assistant.mail.excerpt import beginning, excerpt
@@ -18,7 +19,6 @@ NOT_IN_COPY = "Not in copy"
 COUNTED = "Calendars that count"
 UNKNOWN_CONFLICTS = "The calendar could not be read: look yourself whether the time is free"
 
-_TAKEN_FOR = {"respond": "needs an answer", "notify": "good to know", "ignore": "needs nothing"}
 _EXCERPT = 3000
 """Characters."""
 
@@ -123,7 +123,7 @@ def remarks(item: "Item") -> Iterator[tuple[str, bool]]:
 
 def said_of(newer: Newer) -> str:
     """It in one line, and what it was taken for."""
-    taken_for = _TAKEN_FOR.get(newer["classification"] or "", "not sorted")
+    taken_for = TAKEN_FOR.get(newer["classification"] or "", "not sorted")
     return f"{newer['sender']}: {newer['subject'] or '(no subject)'} ({taken_for})"
 
 

@@ -47,6 +47,8 @@ MANY: Mapping[Kind, str] = {
 }
 _DOES: Mapping[Kind, str] = {"draft": "goes out", "meeting": "is put into the calendar"}
 """What becomes of it when it is accepted; of all others, that it is done."""
+TAKEN_FOR: Mapping[str, str] = {"respond": "needs an answer", "notify": "good to know", "ignore": "needs nothing"}
+"""What each class of mail is called."""
 MORNING = time(8)
 _THIS_WEEK = timedelta(days=6)
 """So long a day is told by its name alone."""

@@ -11,7 +11,7 @@ from email_assistant.db.statements import statements
 from email_assistant.inbox.items import NoItem
 from email_assistant.inbox.kept import args_in, decision_in
 from email_assistant.inbox.mails import CORRECTED
-from email_assistant.inbox.standing import ACTS
+from email_assistant.inbox.standing import ACTS, TAKEN_FOR
 from email_assistant.mail.message import NOT_KEPT
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.rules import Rule, said_of
@@ -108,9 +108,9 @@ class Trail:
         runs = [run["id"] for run in await self._rows("runs", given)]
         told = [NOT_KEPT] if NOT_KEPT in (mail["note"] or "") else []
         if mail["labelled"] and mail["labelled"] != "none":
-            told.append(f"In Gmail it has the label for {mail['labelled']}.")
+            told.append(f"In Gmail it has the label for “{TAKEN_FOR[mail['labelled']]}”.")
         if mail["relabelled"]:
-            told.append(f"In Gmail you gave it the label for {mail['relabelled']}.")
+            told.append(f"In Gmail you gave it the label for “{TAKEN_FOR[mail['relabelled']]}”.")
         told += [_used(row) for row in await self._rows("usage", (mail["account_id"], runs))]
         ids = [f"conversation {mail['thread_id']}", *(f"run {each}" for each in runs)]
         return [*told, f"In the logs: {mail_id}; {', '.join(ids)}"]
@@ -175,7 +175,8 @@ def _of_mail(mail: Row, corrections: Iterable[Row]) -> Iterator[Happening]:
     for correction in corrections:
         if not (correction["because"] or "").startswith(CORRECTED):
             yield _classified(correction["triaged_at"], correction["was"], correction["because"])
-        text = f"You corrected its class from {correction['was']} to {correction['classification']}."
+        was, now = TAKEN_FOR[correction["was"]], TAKEN_FOR[correction["classification"]]
+        text = f"You corrected it from “{was}” to “{now}”."
         detail = {name: correction[name] for name in ("was", "classification")}
         yield Happening(correction["at"], "corrected", text, correction["by"], detail=detail)
     if mail["classification"] and not (mail["triage_reason"] or "").startswith(CORRECTED):
@@ -184,7 +185,7 @@ def _of_mail(mail: Row, corrections: Iterable[Row]) -> Iterator[Happening]:
 
 def _classified(at: datetime | None, classification: str, reason: str | None, stage: str | None = None) -> Happening:
     by = _BY.get(stage or "", "")
-    text = f"It was classified as {classification}{by}" + (f": {reason}" if reason else ".")
+    text = f"It was sorted as “{TAKEN_FOR[classification]}”{by}" + (f": {reason}" if reason else ".")
     detail = {"classification": classification, "stage": stage, "reason": reason}
     return Happening(at, "classified", text, detail=detail)
 
@@ -218,7 +219,7 @@ def _of_item(item: Row) -> Iterator[Happening]:
         answer, args = decision["type"], decision["args"]
         changes = differences(proposed, args) if answer == "edit" else {}
         text = f"{_ANSWERS[answer]}: {args}" if answer == "response" else f"{_ANSWERS[answer]}."
-        text += f" Changed: {', '.join(changes)}." if changes else ""
+        text += f" Changed: {', '.join(changes).replace('_', ' ')}." if changes else ""
         yield event(item["decided_at"], "decided", text, item["decided_by"], decision=decision, changes=changes)
     match item["status"]:
         case "applied":

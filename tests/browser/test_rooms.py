@@ -113,7 +113,7 @@ async def test_the_class_of_a_mail_is_corrected_and_remembered(home: Home, visit
         await v.page.get_by_text("Ten ideas for spring").wait_for()
         await v.page.get_by_label("it should have been").select_option("ignore")
         await v.page.get_by_role("button", name="Correct").click()
-        await v.page.get_by_text("You corrected its class from respond to ignore.").wait_for()
+        await v.page.get_by_text("You corrected it from “needs an answer” to “needs nothing”.").wait_for()
         assert (await home.item(item.id)).status == "superseded"
         [correction] = await home.app.corrections.of(account)
         await teach_triage(Memory.kept_in(home.app.pool), correction)

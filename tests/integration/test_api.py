@@ -1291,6 +1291,7 @@ class TestItemPage:
         shown = await page(browser, f"/items/{item.id}")
         assert "You have answered: sending, by web at" in shown.text
         assert "As you changed it" in shown.text
+        assert "As it was proposed" in shown.text
         assert [form.action for form in shown.posts] == [f"/items/{item.id}/undo"]
         assert re.search(r"Undo \( ?(60|5\d) s left\)", shown.text)
         undone = await browser.post(shown.posts[0].action)

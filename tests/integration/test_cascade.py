@@ -162,7 +162,7 @@ async def test_what_is_proven_decides_without_the_model_and_says_by_what(
     assert (row["thought"], row["decided"], row["checked"], row["truth"]) == ("ignore", True, False, None)
     trail = await Trail(home.app.pool, home.works.memory).of_mail(home.app.user_id, ignored.id)
     [told] = [each for each in trail if each.what == "classified"]
-    assert told.text == f"It was classified as ignore: {ignored.reason}"
+    assert told.text == f"It was sorted as “needs nothing”: {ignored.reason}"
 
 
 async def test_one_by_lot_is_checked_and_shown_where_the_model_says_otherwise(

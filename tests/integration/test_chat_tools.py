@@ -527,7 +527,7 @@ class TestTheInbox:
         assert told[0] == f"{at:%Y-%m-%d %H:%M:%S %Z} It came in from eve@example.net."
         reason = await home.reason(mail_id)
         assert reason
-        assert any(f"It was classified as ignore by the model: {reason}" in line for line in told)
+        assert any(f"It was sorted as “needs nothing” by the model: {reason}" in line for line in told)
         with pytest.raises(ToolError, match="no such mail"):
             await turn.does("explain_mail", mail_id="18f0")
         carls = await begin(home, carl)

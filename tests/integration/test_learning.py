@@ -601,6 +601,7 @@ def test_the_command_undo_says_how_to_go_on(start: Start, google: Google, model:
     [go_on] = re.findall(r"email-assistant (.+)", daemon.cli("inbox", "undo", item["id"]))
     daemon.cli(*shlex.split(go_on))
     assert daemon.item(item["id"])["decision"]["args"]["response_text"] == "Rather Monday."
+    assert "As you changed it:\nText: Rather Monday." in daemon.cli("inbox", "show", item["id"])
 
 
 def test_the_command_done_puts_notices_away(daemon: Daemon, google: Google, model: Model) -> None:

@@ -1,6 +1,6 @@
 // What an edit made of a text, word by word: the longest common subsequence of its words.
 
-const WORD = /\s+|[\p{L}\p{N}_]+|[^\s\p{L}\p{N}_]/gu;
+const WORD = /\s+|[\p{L}\p{N}_.+-]+@[\p{L}\p{N}_-]+(?:\.[\p{L}\p{N}_-]+)*|[\p{L}\p{N}_]+|[^\s\p{L}\p{N}_]/gu;
 const MOST_CELLS = 2_000_000;
 
 function lengths(a, b) {
