@@ -100,6 +100,9 @@ class Handover:
     async def covered(self, run: Mapping[str, Any]) -> Sequence[str]:
         return await self._conversations.covered(UUID(run["id"]))
 
+    def is_overtaken(self, lease: Lease) -> bool:
+        return any(not mail.own for mail in self._conversations.under(lease).new)
+
     async def _is_beside_others(self, run: Mapping[str, Any], lease: Lease) -> bool:
         """Automatic mail is never answered, so it doesn't take the place of mail or a draft that waits."""
         return await self._conversations.has_more_waiting(lease.thread_id, run["mail"])

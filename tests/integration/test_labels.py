@@ -107,6 +107,23 @@ class TestShown:
         assert kinds[:2] == ["messages.modify", "drafts.send"]
         assert google.labels_of(first) == {IGNORED}
 
+    async def test_while_none_can_be_set_who_writes_again_does_not_wait(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        first = await home.receive("Answered")
+        [draft] = await home.pending()
+        google.fault("messages.modify", status=503, times=99)
+        await home.decide(draft, "accept")
+        await home.step()
+        assert len(google.sent) == 1
+        second = google.deliver(BOB, "Re: Answered", "And Monday?", thread=first)
+        await home.sync()
+        for _ in range(3):
+            await home.sql("update threads set not_before = '-infinity'")
+            await home.step()
+        assert (await home.mail(second)).classification == "respond"
+        assert [item.mail_id for item in await home.pending()] == [second]
+
     async def test_labels_that_are_there_are_used(self, home: Home, google: Google, model: Model) -> None:
         google.mailbox.label("assistant/respond")
         mail_id = await home.receive("Answered")

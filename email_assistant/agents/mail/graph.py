@@ -27,7 +27,7 @@ from email_assistant.agents.mail.prompts import (
 )
 from email_assistant.agents.mail.run import Judge, Recall, Settle, Sorted, Thought
 from email_assistant.db.checkpoints import lease_of
-from email_assistant.google.errors import NotFound, Refused
+from email_assistant.google.errors import NotFound, Refused, Transient
 from email_assistant.memory.rules import Rule, numbered
 from email_assistant.memory.senders import BY_RULE, SenderRule, believed, deciding
 from email_assistant.spans import in_span
@@ -135,8 +135,11 @@ class MailAgent(Assistant):
         except FormNeeded as form:
             return Ran(f"Error: not done. {form.message}", well=False)
 
-    async def mark_as_read_node(self, state: LoopState) -> dict[str, Any]:
-        """Take UNREAD off every mail that the run has answered; repeating it, or a mail that is gone, does no harm."""
+    async def mark_as_read_node(self, state: LoopState, config: RunnableConfig) -> dict[str, Any]:
+        """Take UNREAD off every mail that the run has answered; repeating it, or a mail that is gone, does no harm.
+
+        While Gmail can't do it, the run waits, but nobody who has written again waits for that.
+        """
         run = state["run"]
         account = await self.account(run)
         client = await self.clients.of(account)
@@ -146,6 +149,10 @@ class MailAgent(Assistant):
                 await client.gmail.modify_labels(mail_id, remove=("UNREAD",))
             except (NotFound, Refused):
                 continue  # the mail is answered; a label is not worth failing it
+            except Transient:
+                if not self.settle.is_overtaken(lease_of(config)):
+                    raise
+                break
         return {}
 
     async def _triage(self, run: Mapping[str, Any], config: RunnableConfig) -> Sorted:

@@ -129,3 +129,7 @@ class Settle(Protocol):
     def covered(self, run: Mapping[str, Any]) -> Awaitable[Sequence[str]]:
         """Gmail's ids of the mails that the run has answered, now that it ends."""
         ...
+
+    def is_overtaken(self, lease: Lease) -> bool:
+        """Whether somebody has written in the conversation since, and waits for this run to end."""
+        ...
