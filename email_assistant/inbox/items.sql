@@ -15,7 +15,9 @@ case when a.mode = 'shadow' and i.kind <> 'notification'
      then array_remove(array_remove(i.allowed, 'accept'), 'edit') else i.allowed end as allowed,
 case when i.status = 'pending' then i.taken_back::text end as taken_back,
 case when i.status in ('superseded', 'expired') then coalesce(r.reason, e.reason) end as ended_because,
-case when i.status = 'applied' and r.state = 'acting' then coalesce(m.reason, r.reason) end as held_up,
+case when i.status = 'applied' and r.state = 'acting' and not exists (
+    select from effects d where d.run_id = i.run_id and d.call_id = i.call_id and d.state = 'done')
+    then coalesce(m.reason, r.reason) end as held_up,
 case when i.status in ('pending', 'decided') then array(
     select json_build_object('id', n.gmail_id, 'sender', n.sender, 'subject', n.subject,
                              'classification', n.classification, 'received_at', n.received_at)

@@ -116,6 +116,7 @@ class TestShown:
         await home.decide(draft, "accept")
         await home.step()
         assert len(google.sent) == 1
+        assert (await home.item(draft)).state == "approved"
         second = google.deliver(BOB, "Re: Answered", "And Monday?", thread=first)
         await home.sync()
         for _ in range(3):
