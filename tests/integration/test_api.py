@@ -1285,6 +1285,17 @@ class TestItemPage:
         assert first is not None
         assert "disabled" in first[0]
 
+    async def test_an_empty_letter_is_refused_by_the_name_of_its_field(
+        self, home: Home, browser: httpx.AsyncClient
+    ) -> None:
+        item = await home.draft(await home.account())
+        form = (await page(browser, f"/items/{item.id}")).form(f"/items/{item.id}")
+        refused = await browser.post(
+            f"/items/{item.id}", data={**form.values, "answer": "edit", "arg.response_text": ""}
+        )
+        assert refused.status_code == 422
+        assert "Not taken: Text: is empty, or too short." in refused.text
+
     async def test_an_answered_item_says_so_and_can_be_undone(self, home: Home, browser: httpx.AsyncClient) -> None:
         item = await home.draft(await home.account())
         await press(browser, item, "edit", response_text="No.")

@@ -133,7 +133,7 @@ async def _page(
         "item.html",
         item=item,
         listing=listing,
-        refusal=refusal,
+        refusal=_with_labels(refusal, shown[0].form) if isinstance(refusal, Invalid) else refusal,
         just=just,
         own=Answered(item),
         asleep=is_asleep(item),
@@ -187,6 +187,14 @@ async def _beside(app: App, items: Sequence[Item], listing: Listing) -> _Beside:
         behind[0] if behind else await _next(app, found[-1:], listing),
         before[-1] if before else await _next(app, found[:1], listing, backwards=True),
     )
+
+
+def _with_labels(refusal: Invalid, form: ProposalForm) -> Invalid:
+    """With what the page calls its fields."""
+    said = str(refusal)
+    for field in form.fields:
+        said = said.replace(f"{field.name}: ", f"{field.label}: ")
+    return Invalid(said)
 
 
 def _edited(item: Item, form: ProposalForm) -> list[tuple[Field, list[Piece]]]:
