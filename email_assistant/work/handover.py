@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -100,8 +100,9 @@ class Handover:
     async def covered(self, run: Mapping[str, Any]) -> Sequence[str]:
         return await self._conversations.covered(UUID(run["id"]))
 
-    def is_overtaken(self, lease: Lease) -> bool:
-        return any(not mail.own for mail in self._conversations.under(lease).new)
+    def is_overtaken(self, covered: Collection[str], lease: Lease) -> bool:
+        new = self._conversations.under(lease).new
+        return any(not mail.own and mail.gmail_id not in covered for mail in new)
 
     async def _is_beside_others(self, run: Mapping[str, Any], lease: Lease) -> bool:
         """Automatic mail is never answered, so it doesn't take the place of mail or a draft that waits."""

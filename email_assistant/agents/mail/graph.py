@@ -143,14 +143,15 @@ class MailAgent(Assistant):
         run = state["run"]
         account = await self.account(run)
         client = await self.clients.of(account)
-        for mail_id in await self.settle.covered(run) if account.mode != "shadow" else ():
+        covered = await self.settle.covered(run) if account.mode != "shadow" else ()
+        for mail_id in covered:
             await self.accounts.check_active(account.id)
             try:
                 await client.gmail.modify_labels(mail_id, remove=("UNREAD",))
             except (NotFound, Refused):
                 continue  # the mail is answered; a label is not worth failing it
             except Transient:
-                if not self.settle.is_overtaken(lease_of(config)):
+                if not self.settle.is_overtaken(covered, lease_of(config)):
                     raise
                 break
         return {}

@@ -1,6 +1,6 @@
 """What a run of the mail agent is given, and what it asks for when triage is done."""
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
@@ -130,6 +130,6 @@ class Settle(Protocol):
         """Gmail's ids of the mails that the run has answered, now that it ends."""
         ...
 
-    def is_overtaken(self, lease: Lease) -> bool:
-        """Whether somebody has written in the conversation since, and waits for this run to end."""
+    def is_overtaken(self, covered: Collection[str], lease: Lease) -> bool:
+        """Whether somebody has written in the conversation since, beside the mails that the run has answered."""
         ...
