@@ -217,6 +217,25 @@ async def test_what_it_is_at_shows_before_the_answer(home: Home, visit: Open, mo
         await sees(v, "I have seen it.")
 
 
+async def test_a_request_stands_there_once_though_the_page_is_fetched_while_it_is_worked_on(
+    home: Home, visit: Open, model: Model
+) -> None:
+    hold = Hold()
+    async with visit() as v:
+        await a_chat(v, model, {"hello": ["Hello."], "look": [[LOOK], "I have seen it."]})
+        await sees(v, "Hello.")
+        await v.page.get_by_text("Enter sends").wait_for()
+        model.fault("chat", delay=0)
+        model.fault("chat", hold=hold)
+        await say(v, "look")
+        await v.page.locator("#now-calls").get_by_text("list_events").wait_for()
+        await home.execute("update accounts set last_error = 'something that the page is told of'")
+        await v.page.locator("#talk").get_by_text("look", exact=True).wait_for()
+        assert await v.page.locator(".mine:visible").all_inner_texts() == ["hello", "look"]
+        hold.release()
+        await sees(v, "I have seen it.")
+
+
 @pytest.mark.parametrize("size", ["desktop", "phone"])
 async def test_what_is_only_spoken_does_not_show(visit: Open, home: Home, size: Size) -> None:
     async with visit(size, path="/chat") as v:

@@ -76,11 +76,6 @@ class TestWhatIf:
         assert taken / 2 < told["tokens"] < taken * 2
         assert len(model.calls()) == asked
 
-        model.fault("triage", status=400, times=9)
-        refused = await http.post("/api/memory/replay", json={**rule, "ask": True})
-        assert "refuses the request" in refused.json()["detail"]
-        model.clear_faults()
-        asked = len(model.calls())
         model.on_triage({"Sale": "ignore", "Lunch?": "notify"})
         found = (await http.post("/api/memory/replay", json={**rule, "ask": True})).json()
 
@@ -89,6 +84,14 @@ class TestWhatIf:
         assert len(calls) == 2
         assert all("1. What is sold is nothing to me." in call.text for call in calls)
         assert await everything(home) == before
+
+    async def test_a_model_that_refuses_is_told_of(self, home: Home, model: Model, http: httpx.AsyncClient) -> None:
+        await home.receive()
+        await home.receive("Sale", from_=EVE)
+        model.fault("triage", status=400, times=9)
+        rule = {"text": "What is sold is nothing to me.", "ask": True}
+        refused = await http.post("/api/memory/replay", json=rule)
+        assert "refuses the request" in refused.json()["detail"]
 
     async def test_mail_that_another_rule_decides_is_not_asked_about(
         self, home: Home, model: Model, http: httpx.AsyncClient

@@ -17,8 +17,11 @@ function refuse(text) {
   place.textContent = text;
 }
 
+let before; // the newest turn of the chat, as something is sent
+
 function begin(words) {
   refuse("");
+  before = by("after").value;
   by("now").hidden = false;
   by("now-asked").textContent = words;
   by("now-asked").hidden = !words;
@@ -26,6 +29,11 @@ function begin(words) {
   by("now-calls").replaceChildren();
   by("now-step").textContent = "Working out what it needs…";
   by("now").scrollIntoView({ block: "nearest" });
+}
+
+/** Whatever the page may be fetched for, a request stands in it once. */
+function leaveToTalk() {
+  if (by("after").value !== before) by("now-asked").hidden = true;
 }
 
 function show(name, data) {
@@ -148,6 +156,7 @@ function press(event) {
 if (by("ask")) {
   by("sends").hidden = matchMedia("(pointer: coarse)").matches;
   document.addEventListener("keydown", press);
+  document.addEventListener("refreshed", leaveToTalk);
   document.addEventListener(
     "submit",
     (event) => {
