@@ -7,7 +7,8 @@ import asyncio
 import hashlib
 import logging
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -22,6 +23,7 @@ log = logging.getLogger(__name__)
 
 # The rows are locked in one order, for the length of this one statement; whoever waits for a lock sees the new level.
 # Google names no time later than tomorrow: a level or a time that can't be is somebody else's, and counts for nothing.
+# While next to nothing is spent, as much again is taken for the calls that follow.
 _ADMIT = """
 with bucket as (
     select q.name, w.cost, w.room, w.rate,
@@ -35,13 +37,17 @@ with bucket as (
     order by q.name for update of q
 ), verdict as (
     select count(*) as found, max(greatest(
-        (level + cost - room) / rate, closed, 0)) as wait
+        (level + cost - room) / rate, closed, 0)) as wait,
+        bool_and(level + 2 * cost <= room / 4) as is_ample
     from bucket
 ), spent as (
-    update quota q set level = b.level + b.cost, at = clock_timestamp() from bucket b, verdict v
+    update quota q set level = b.level + b.cost * case when v.is_ample then 2 else 1 end, at = clock_timestamp()
+    from bucket b, verdict v
     where q.name = b.name and v.wait = 0 and v.found = %s
 )
-select found, wait from verdict"""
+select found, wait, is_ample from verdict"""
+_AHEAD_SECONDS = 1.0
+"""How long what was taken ahead is good: less than a call may need to Google once it is admitted (`google.quota`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +59,15 @@ class AccountQuota:
     account_id: UUID
     client_id: str
     """Of the OAuth client, which stands for Google's project."""
+    now: Callable[[], float] = time.monotonic
+    _ahead: dict[str, tuple[int, float]] = field(default_factory=dict, init=False)
+    """Units of each service that are taken already, and until when they are good."""
 
     async def admit(self, method: str, seconds: float) -> None:
-        latest = time.monotonic() + seconds / 2
+        latest = self.now() + seconds / 2
         try:
-            while wait := await self._wait(method):
-                if time.monotonic() + wait > latest:
+            while not self._is_ahead(method) and (wait := await self._wait(method)):
+                if self.now() + wait > latest:
                     until = datetime.now(UTC) + timedelta(seconds=wait)
                     raise RateLimited(f"{method}: Google's quota is used up until {until:%H:%M:%S} UTC", until)
                 await asyncio.sleep(wait)
@@ -70,11 +79,21 @@ class AccountQuota:
         """That it can't be stored now must not hide how the call itself ended."""
         if is_sending(method):
             return
+        self._ahead.pop(_service(method), None)
         try:
             closed = "update quota set closed_until = greatest(closed_until, %s) where name = %s"
             await fetched(self.pool, closed, (until, self._own(method)))
         except psycopg.Error as error:
             log.warning("account %s: Google's time to wait was not stored (%s)", self.account_id, type(error).__name__)
+
+    def _is_ahead(self, method: str) -> bool:
+        """Whether a call's units were taken already; of mail to be sent, none are."""
+        left, until = self._ahead.get(_service(method), (0, 0.0))
+        left -= self.limits.cost(method)
+        if is_sending(method) or left < 0 or self.now() > until:
+            return False
+        self._ahead[_service(method)] = left, until
+        return True
 
     async def _wait(self, method: str) -> float:
         """Seconds to wait before asking again; with 0 the call is admitted, and its cost is taken."""
@@ -91,6 +110,8 @@ class AccountQuota:
                 row = await (await conn.execute(_ADMIT, (*columns, len(shares)))).fetchone()
                 assert row is not None
                 if row["found"] == len(shares):
+                    if row["is_ample"] and not row["wait"]:
+                        self._ahead[_service(method)] = self.limits.cost(method), self.now() + _AHEAD_SECONDS
                     return float(row["wait"])
                 await conn.execute(
                     """insert into quota (name, account_id)

@@ -114,7 +114,8 @@ class Quota(Protocol):
         """
 
     async def close(self, method: str, until: datetime) -> None:
-        """Admit no call of the same kind before a time that Google has named; a refusal to send closes nothing."""
+        """Admit no call of the same kind before a time that Google has named, but for what another process was admitted
+        to within the last second; a refusal to send closes nothing."""
 
 
 def is_sending(method: str) -> bool:

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from googleapiclient.discovery_cache import get_static_doc
 
+from email_assistant.accounts.quota import AccountQuota
 from email_assistant.google.errors import RateLimited, Transient
-from email_assistant.google.quota import UNITS, Urgency, calls_are
+from email_assistant.google.quota import UNITS, Limits, Urgency, calls_are
 from email_assistant.settings import Settings
 from tests.doubles.front import Call
 from tests.doubles.google import Google
@@ -173,6 +174,33 @@ class TestWait:
             with pytest.raises(Transient, match="the database is not available"):
                 await gmail.profile()
         assert google.calls("getProfile") == []
+
+    async def test_while_little_is_spent_as_much_again_is_taken_for_a_second(self, home: Home) -> None:
+        now = 0.0
+        limits = Limits(user=3500, project=None, calendar=None, units={"gmail.users.drafts.send": 60})
+        quota, other = (
+            AccountQuota(home.app.pool, limits, home.account_id, "client", now=lambda: now) for _ in range(2)
+        )
+
+        async def takes(method: str, by: AccountQuota = quota) -> float:
+            """Units that a call takes of an empty bucket."""
+            await home.sql("update quota set level = 0")
+            await by.admit(f"gmail.users.{method}", 1)
+            [bucket] = await home.sql("select level from quota where account_id is not null")
+            return float(bucket["level"])
+
+        assert await takes("messages.get") == 40
+        assert await takes("messages.modify") == 0
+        assert await takes("messages.modify", other) == 10
+        assert await takes("messages.get") == 40  # more than is left
+        now = 1.1
+        assert await takes("messages.modify") == 10  # what was left is good no longer
+        assert await takes("watch") == 100  # as much again would be more than a little
+        for _ in range(2):
+            assert await takes("drafts.send") == 120  # asked for each time
+        await quota.close("gmail.users.messages.get", datetime.now(UTC) + timedelta(seconds=90))
+        with pytest.raises(RateLimited):
+            await quota.admit("gmail.users.messages.modify", 1)
 
     async def test_a_removed_account_leaves_no_bucket(self, home: Home) -> None:
         await home.sync()
