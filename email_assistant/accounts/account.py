@@ -1,7 +1,7 @@
 """A person's mailbox, as it is kept: address, timezone, state, and what mail from it bears."""
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, tzinfo
 from http import HTTPStatus
 from math import isfinite
 from typing import Final, Literal
@@ -207,11 +207,11 @@ class Account:
         )
 
 
-def stopped(since: datetime) -> str:
-    """What is said while everything is stopped."""
+def stopped(since: datetime, zone: tzinfo | None = None) -> str:
+    """What is said while everything is stopped, on this machine's clock, or on that of a zone."""
     return (
-        f"Everything is stopped since {clock_time(since)}. Nothing is sent, booked or changed in Gmail, and no mail is "
-        "read; what you answer is kept."
+        f"Everything is stopped since {clock_time(since, zone)}. Nothing is sent, booked or changed in Gmail, and no "
+        "mail is read; what you answer is kept."
     )
 
 

@@ -65,6 +65,13 @@ class LoopState(TypedDict, total=False):
     steps: int
 
 
+class Changed(TypedDict):
+    """What a person said of a call that they were asked about again, and what kind of item that is."""
+
+    kind: Kind
+    answer: Answer
+
+
 class CallState(TypedDict):
     """Input of one task that asks a person about a call."""
 
@@ -77,6 +84,8 @@ class CallState(TypedDict):
     """Why the person is asked, where their own rule would not have it; empty: no more than that."""
     place: NotRequired[str]
     """Where it would be done."""
+    again: NotRequired[Changed]
+    """Since when what the person had approved is to be asked about once more."""
 
 
 class ToRun(NamedTuple):

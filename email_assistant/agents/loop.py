@@ -20,7 +20,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, Overwrite, Send, interrupt
 
-from email_assistant.agents.agent import Agent, CallState, Decided, FormField, Judged, LoopState, Ran, ToRun
+from email_assistant.agents.agent import Agent, CallState, Changed, Decided, FormField, Judged, LoopState, Ran, ToRun
 from email_assistant.agents.forms import described, filled_in
 from email_assistant.errors import AssistantError
 from email_assistant.gate.policy import GateSession
@@ -128,14 +128,24 @@ class Loop:
         """Ask a person about one call; nothing else."""
         call = state["call"]
         question = self.agent.question(call["name"], call["args"], str(call["id"]), state["teaches"])
-        answer = interrupt({**question, "group": state.get("group"), "because": state.get("because") or None})
+        answer = interrupt(
+            {
+                **question,
+                "group": state.get("group"),
+                "because": state.get("because") or None,
+                "again": state.get("again"),
+            }
+        )
         return {"decisions": {call["id"]: _decide(call["args"], answer, state.get("place", OURS))}}
 
     @in_span("act")
     async def act(self, state: LoopState, config: RunnableConfig) -> Command[str]:
         """Run what was decided, in the order of the message; one tool message per call."""
-        message, decisions = state["messages"][-1], await self._as_left(state)
+        message, begun = state["messages"][-1], await self._begun(state)
         assert isinstance(message, AIMessage)
+        decisions = {i: _as_left(each, begun[i]) if i in begun else each for i, each in state["decisions"].items()}
+        if anew := self._ask_anew(message, state["decisions"], decisions, begun):
+            return anew
         judged = [call for call in message.tool_calls if self._is_judged(call["name"], decisions[str(call["id"])])]
         session = await self.agent.session(state["run"], judged, config)
         all_ran: list[Ran] = []
@@ -162,17 +172,38 @@ class Loop:
         """Whether a call runs and is judged by more than itself: not what a person has approved and is done here."""
         return decision["do"] == "run" and not (decision["asked"] and self.agent.place(name) == OURS)
 
-    async def _as_left(self, state: LoopState) -> dict[str, Decided]:
-        """What was decided of each call, and what the person made of those about which they were asked again."""
-        decisions = state["decisions"]
-        if not any(d["asked"] and d["do"] == "run" for d in decisions.values()):
-            return decisions
-        effects = await self.agent.begun(state["run"])
-        return decisions | {
-            effect.call_id: _as_left(decisions[effect.call_id], effect)
-            for effect in effects
-            if effect.call_id in decisions
-        }
+    async def _begun(self, state: LoopState) -> dict[str, Effect]:
+        """What was begun of the calls that a person decided, by their ids."""
+        decisions = state["decisions"].values()
+        if not any(each["asked"] and each["do"] == "run" for each in decisions):
+            return {}
+        return {effect.call_id: effect for effect in await self.agent.begun(state["run"])}
+
+    def _ask_anew(
+        self,
+        message: AIMessage,
+        before: Mapping[str, Decided],
+        decisions: Mapping[str, Decided],
+        begun: Mapping[str, Effect],
+    ) -> Command[str] | None:
+        """Ask once more about what was approved together with a call that the person has dismissed or changed since,
+        when they were asked about that again: it may speak of it."""
+        calls = {str(call["id"]): call for call in message.tool_calls}
+        other = [i for i in calls if any(before[i][key] != decisions[i][key] for key in ("do", "args"))]
+        held = [i for i in calls if decisions[i]["do"] == "run" and decisions[i]["asked"] and i not in begun]
+        if not (self.together and other and held):
+            return None
+        first = calls[other[0]]
+        kind = self.agent.question(first["name"], decisions[other[0]]["args"], other[0], False)["kind"]
+        changed = Changed(kind=kind, answer="edit" if decisions[other[0]]["do"] == "run" else "ignore")
+        tasks = []
+        for i in held:
+            call = ToolCall(name=calls[i]["name"], args=decisions[i]["args"], id=i, type="tool_call")
+            place = decisions[i].get("place", OURS)
+            given = CallState(call=call, teaches=False, group=str(message.id), place=place, again=changed)
+            tasks.append(Send(self._stage(call), given))
+        kept = {i: each for i, each in decisions.items() if i not in held}
+        return Command(goto=tasks, update={"decisions": Overwrite(kept)})
 
     async def _ran(
         self, state: LoopState, call: ToolCall, decision: Decided, session: GateSession, config: RunnableConfig

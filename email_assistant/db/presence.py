@@ -7,7 +7,7 @@ that it lives, and an idle one writes one row a minute. The row says since when 
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import Any
 
 import psycopg
@@ -48,10 +48,9 @@ class Absence:
         told = str(self)
         return f"{told[:1].upper()}{told[1:]}."
 
-    @property
-    def of_mail(self) -> str:
-        """The same, where other things go on."""
-        since = f"since {clock_time(self.since)}" if self.since else "yet"
+    def of_mail(self, zone: tzinfo | None) -> str:
+        """The same, where other things go on, on a zone's clock."""
+        since = f"since {clock_time(self.since, zone)}" if self.since else "yet"
         return f"Nothing works on your mail {since}; start `{self.start}`."
 
     @property
@@ -97,7 +96,7 @@ class Presence:
         await fetched_together(self._pool, (_BEAT, (key, self._provider)), (_FORGET, (key,)))
 
 
-def clock_time(at: datetime) -> str:
-    """A time on this machine's clock, with its date unless that is today's."""
-    at = at.astimezone()
+def clock_time(at: datetime, zone: tzinfo | None = None) -> str:
+    """A time on this machine's clock, or on that of a zone, with its date unless that is today's."""
+    at = at.astimezone(zone)
     return f"{at:%H:%M}" if at.date() == datetime.now(at.tzinfo).date() else f"{at:%Y-%m-%d %H:%M}"

@@ -19,7 +19,7 @@ from email_assistant.inbox.items import Item, read
 from email_assistant.inbox.kept import UnreadableAnswer, args_in, decision_in
 from email_assistant.inbox.marks import Mark
 from email_assistant.inbox.recipients import Judged
-from email_assistant.inbox.standing import ACTS
+from email_assistant.inbox.standing import ACTS, asked_again
 from email_assistant.meters import meters
 from email_assistant.outgoing.entry import Effect
 
@@ -97,6 +97,9 @@ class Questions:
                 "asked_because": told,
                 "taken_back": Json(typed) if typed else None,
             }
+            if again := value.get("again"):
+                row["asked_because"] = asked_again(again["kind"], value["kind"], again["answer"])
+                row["asked"] = 1 + await rows.times_asked(conn, run_id, value["call_id"])
             made.append(rows.insert(run_id, mail_text, row, held=held))
         return made
 

@@ -135,17 +135,19 @@ def beside(kind: Kind, parts: Sequence[Part], zone: ZoneInfo, *, one_proposal: b
     return notes
 
 
-def asked_again(kind: Kind, own: Kind, answer: Answer, by: str) -> str:
+def asked_again(kind: Kind, own: Kind, answer: Answer, by: str = "") -> str:
     """Why an accepted part is asked about again.
 
     Args:
-        kind: of the part that was not accepted.
+        kind: of the part that was not accepted as it was.
         own: of the part that was.
     """
     if by == EXPIRY:
         did = f"{named(kind, own)} was dismissed by itself, as it waited too long"
     elif answer == "ignore":
         did = f"you dismissed {named(kind, own)}"
+    elif answer == "edit":
+        did = f"you changed {named(kind, own)}"
     else:
         did = f"you said what should be different about {named(kind, own)}"
     return f"you had approved it, and then {did}"

@@ -14,8 +14,12 @@ async def say_how_it_stands(app: Assistant) -> None:
     try:
         absence = await app.presence.absence()
         since = await app.accounts.stopped_since(app.user_id)
+        own = await app.accounts.of_user(app.user_id) if absence or since else []
     except psycopg.Error:  # the page itself says what is wrong
         return
-    say_stopped(stopped(since) if since else None)
+    zone = own[0].zone if own else None
+    say_stopped(stopped(since, zone) if since else None)
     if absence:
-        say_at_head(f"{absence.of_mail} What you answer is kept until then; an agent that asks is answered at once.")
+        say_at_head(
+            f"{absence.of_mail(zone)} What you answer is kept until then; an agent that asks is answered at once."
+        )

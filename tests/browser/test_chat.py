@@ -284,6 +284,36 @@ async def test_nothing_that_was_typed_is_lost(home: Home, visit: Open, model: Mo
         await sees(v, "Hello.")
 
 
+async def test_what_is_typed_outlasts_its_page_until_it_is_taken(home: Home, visit: Open, model: Model) -> None:
+    model.on_chat({"plan it": [[ASK], "Planned."]})
+    async with visit(path="/chat") as v:
+        await v.page.get_by_text("Enter sends").wait_for()
+        await field(v).fill("plan")
+        await v.page.reload()
+        assert await field(v).input_value() == "plan"
+        await v.page.get_by_text("Enter sends").wait_for()
+        await say(v, "plan it")
+        await sees(v, "When?")
+        answer = v.page.get_by_label("Your answer")
+        await answer.fill("at ten")
+        await v.page.reload()
+        assert (await field(v).input_value(), await answer.input_value()) == ("", "at ten")
+        await v.page.get_by_text("Enter sends").wait_for()
+        await v.page.get_by_role("button", name="Answer", exact=True).click()
+        await sees(v, "Planned.")
+        await v.go("/memory")
+        about = v.page.locator("#background")
+        await about.fill("I teach.")
+        await v.go("/chat")
+        assert await field(v).input_value() == ""
+        await v.go("/memory")
+        assert await about.input_value() == "I teach."
+        await about.locator("xpath=ancestor::form").get_by_role("button").click()
+        await v.page.wait_for_load_state("networkidle")
+        assert await about.evaluate("it => [it.value, it.defaultValue]") == ["I teach."] * 2
+        assert await v.page.evaluate("Object.keys(localStorage).length") == 0
+
+
 async def test_what_is_sent_twice_is_asked_once(home: Home, visit: Open, model: Model) -> None:
     model.on_chat({"hello": ["Hello."]})
     async with visit(path="/chat", scripts=False) as v:

@@ -220,6 +220,34 @@ class TestNotWaiting:
             await shows(v, "Lunch 1?")
         assert await status(home, first) == ("decided", "edit")
 
+    async def test_an_undo_that_does_not_arrive_is_told_of_what_it_was_for(self, home: Home, visit: Open) -> None:
+        first, *_ = await waiting(home, 3)
+        async with visit(path=f"/items/{first.id}") as v:
+            await v.page.wait_for_load_state("networkidle")
+            await v.press("a")
+            await shows(v, "Lunch 1?")
+            await v.page.locator("#results [data-undo]").wait_for()
+            await v.page.context.set_offline(True)
+            await v.press("z")
+            told = v.page.get_by_role("alert").filter(has_text="Your Undo may not have arrived")
+            await told.wait_for()
+            assert await v.page.get_by_text("answer once more").count() == 0
+            await v.page.context.set_offline(False)
+            await told.get_by_role("link", name="See how it stands").click()
+            await v.page.get_by_text("You have answered: sending").wait_for()
+
+    async def test_what_was_forgotten_meanwhile_is_told_as_that(self, home: Home, visit: Open) -> None:
+        first, *_ = await waiting(home, 3)
+        async with visit(path=f"/items/{first.id}") as v:
+            await v.page.wait_for_load_state("networkidle")
+            await v.press("r")
+            await v.page.get_by_label("Text", exact=True).fill("Monday.")
+            await home.execute("delete from inbox_items where id = %s", first.id)
+            await v.page.get_by_role("button", name="Send as changed").click()
+            await v.page.get_by_text("its mail was forgotten").wait_for()
+            assert await v.page.get_by_label("Text", exact=True).input_value() == "Monday."
+            assert await v.page.get_by_text("connection is lost").count() == 0
+
     async def test_an_answer_that_arrived_after_all_is_not_asked_for_again(self, home: Home, visit: Open) -> None:
         first, *_ = await waiting(home, 3)
         async with visit(path=f"/items/{first.id}") as v:

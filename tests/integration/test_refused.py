@@ -5,7 +5,7 @@ Google and the model are doubles that speak the real protocols; the program's pa
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -283,7 +283,7 @@ class TestARefusedPart:
         assert await home.is_done(mail_id)
         assert drafted(model) == 1
 
-    async def test_that_is_dropped_leaves_the_parts_that_were_accepted(
+    async def test_that_is_dropped_has_what_was_accepted_with_it_asked_about_once_more(
         self, home: Home, google: Google, model: Model
     ) -> None:
         model.script([[reply("See you."), meeting(), DONE]])
@@ -295,8 +295,50 @@ class TestARefusedPart:
         assert google.events == {}
         [again] = await home.pending()
         await home.answer(again, "ignore")
+        assert (google.sent, google.events) == ([], {})
+        [meets] = await home.pending()
+        assert (meets.kind, meets.args, meets.asked) == ("meeting", items["meeting"].args, 2)
+        assert meets.asked_because == "you had approved it, and then you dismissed the reply"
+        await home.answer(meets, "accept")
         assert google.sent == []
         assert len(google.events) == 1
+        assert await home.is_done(mail_id)
+        assert drafted(model) == 1
+
+    @pytest.mark.parametrize("then", ["accept", "ignore"])
+    async def test_that_is_changed_has_a_letter_about_it_asked_about_once_more(
+        self, home: Home, google: Google, model: Model, then: Literal["accept", "ignore"]
+    ) -> None:
+        model.script([[meeting(), reply("14:00 works for me."), DONE]])
+        mail_id = await home.receive()
+        items = {item.kind: item for item in await home.pending()}
+        google.fault("events.insert", status=403, reason="forbidden")
+        await home.decide(items["draft"], "accept")
+        await home.answer(items["meeting"], "accept")
+        [again] = await home.pending()
+        await home.answer(again, "edit", {**again.args, "title": "Plans"})
+        assert (google.sent, google.events) == ([], {})
+        [letter] = await home.pending()
+        assert (letter.kind, letter.asked) == ("draft", 2)
+        assert letter.asked_because == "you had approved it, and then you changed the meeting"
+        await home.answer(letter, then)
+        assert [event["summary"] for event in google.events.values()] == ["Plans"]
+        assert [message.text for message in google.sent] == ["14:00 works for me."][: then == "accept"]
+        assert await home.is_done(mail_id)
+        assert await home.pending() == []
+
+    async def test_that_is_done_as_it_was_lets_a_letter_about_it_go(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        model.script([[meeting(), reply("14:00 works for me."), DONE]])
+        mail_id = await home.receive()
+        items = {item.kind: item for item in await home.pending()}
+        google.fault("events.insert", status=403, reason="forbidden")
+        await home.decide(items["draft"], "accept")
+        await home.answer(items["meeting"], "accept")
+        [again] = await home.pending()
+        await home.answer(again, "accept")
+        assert (len(google.sent), len(google.events)) == (1, 1)
         assert await home.is_done(mail_id)
 
 

@@ -1,6 +1,7 @@
 // Talks to the assistant without leaving the page: what it is at appears as it comes, and what was typed is never lost.
 
 import { refresh } from "./live.js";
+import { dropAlone } from "./typed.js";
 
 const STEPS = {
   policy_router: "Thinking…",
@@ -121,6 +122,7 @@ async function submit(form, button) {
   begin(isRequest ? field.value.trim() : "");
   try {
     const result = await send(form, body);
+    if (isOver(result)) dropAlone(form);
     if (isRequest && result.code < 300) field.value = field.defaultValue = "";
     if (isRequest && location.pathname === "/chat" && isOver(result)) {
       field.value = field.defaultValue;

@@ -16,7 +16,10 @@ const AHEAD = 2; // cards that are fetched before they are asked for
 const FRESH = 300_000; // milliseconds for which they are good, if the server tells of changes
 const FRESH_UNHEARD = 10_000;
 const LOST = "The connection is lost, and your answer may not have arrived. It is as you left it: answer once more.";
+const FAILED = "Something went wrong here, and your answer may not have been taken. It is as you left it: answer once more.";
+const GONE = "This is not here any more: its mail was forgotten, or its mailbox removed. Nothing is done; what you typed still stands here.";
 const LOGGED_OUT = "You are logged out: log in again in another tab, then answer once more.";
+const UNDO_LOST = "Your Undo may not have arrived, and what you had answered may be done.";
 const STILL = "An answer is still on its way.";
 const PATIENCE = 5000; // milliseconds
 const NOT_TAKEN = "An answer was not taken; its card comes next.";
@@ -142,10 +145,10 @@ async function answer(form, fields) {
     isAwaited = false;
     if (found.redirected) arrive(page, found.url, isStill);
     else if (isOurs(page)) comeBack(cardOf(page, card.address), form, isStill);
-    else comeBack(card, form, false, found.status === 401 ? LOGGED_OUT : LOST);
+    else notTaken(card, form, { 401: LOGGED_OUT, 404: GONE }[found.status] ?? FAILED);
   } catch {
     isAwaited = false;
-    comeBack(card, form, false, LOST);
+    notTaken(card, form, LOST);
   } finally {
     clearTimeout(late);
     unsay(STILL);
@@ -183,6 +186,20 @@ function arrive(page, address, isAwaited) {
   forgetTaken();
 }
 
+/** Say so where the answer was given; an undo was given to another card than the one that is shown. */
+function notTaken(card, form, why) {
+  if (form.matches(".undo")) {
+    const told = notice(why === LOGGED_OUT ? `${UNDO_LOST} ${why}` : UNDO_LOST, "undo-lost");
+    const item = itemIn(form.action);
+    if (item) told.append(" ", Object.assign(document.createElement("a"), { href: `/items/${item}`, textContent: "See how it stands" }));
+    document.getElementById("undo-lost")?.remove();
+    main().querySelector("h1").after(told);
+  } else {
+    if (why === GONE) document.querySelector(`.pane #row-${itemIn(form.action)}`)?.remove();
+    comeBack(card, form, false, why);
+  }
+}
+
 /** Show a card once more whose answer was not taken; where something is typed, once that is done with. */
 function comeBack(card, form, isAwaited, why) {
   for (const item of itemsIn(form)) given.delete(item);
@@ -199,8 +216,8 @@ function comeBack(card, form, isAwaited, why) {
   }
 }
 
-function notice(text) {
-  const made = Object.assign(document.createElement("p"), { id: "not-arrived", className: "notice bad", textContent: text });
+function notice(text, id = "not-arrived") {
+  const made = Object.assign(document.createElement("p"), { id, className: "notice bad", textContent: text });
   made.setAttribute("role", "alert");
   return made;
 }

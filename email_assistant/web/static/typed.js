@@ -1,5 +1,5 @@
 // What was typed into a card, and which parts are left out, kept in this browser until the answer is taken. What one
-// window writes, others show too.
+// window writes, others show too. A request in a chat and other fields that stand alone are kept likewise, each by itself.
 
 const KEPT = "typed:"; // then the item's id, and which asking of it was on the screen
 const DAY = 24 * 60 * 60 * 1000;
@@ -19,6 +19,8 @@ const nameOf = (field) => field.name.slice(field.name.lastIndexOf(":") + 1);
 const asServed = (field) => field.dataset.proposed ?? "";
 const isStrike = (field) => field.type === "checkbox";
 const valueOf = (field) => (isStrike(field) && !field.checked ? "" : field.value);
+const ALONE = "[data-keep]";
+const aloneKey = (field) => `${KEPT}${field.form.getAttribute("action")}:${field.name}`;
 const keys = () => Object.keys(localStorage).filter((key) => key.startsWith(KEPT));
 const read = (key) => JSON.parse(localStorage.getItem(key) ?? "null");
 
@@ -38,6 +40,7 @@ function write(key, fields, more = {}) {
 
 /** Keep what stands in a part of a card. Where that can't be done, whoever leaves the page is asked. */
 export function keep(field) {
+  if (field.matches(ALONE)) return keepAlone(field);
   const part = parts(document).find((each) => placesOf(each).some((place) => place.contains(field)));
   if (!part) return;
   let isKept = false;
@@ -50,6 +53,30 @@ export function keep(field) {
   const said = document.getElementById("too-long");
   if (isKept !== undefined) said?.remove();
   else if (!said) field.after(Object.assign(document.createElement("p"), { id: "too-long", className: "notice bad", role: "alert", textContent: TOO_LONG }));
+}
+
+function keepAlone(field) {
+  let isKept = false;
+  try {
+    isKept = write(aloneKey(field), field.value === field.defaultValue ? {} : { [field.name]: field.value });
+  } catch {
+    // no room, or none for this page
+  }
+  field.toggleAttribute("data-kept", Boolean(isKept));
+}
+
+/** Keep no more of the fields that stand alone in a form, which was taken. */
+export function dropAlone(form) {
+  for (const field of form.querySelectorAll(ALONE)) localStorage.removeItem(aloneKey(field));
+}
+
+/** What the server gave back stands before what is kept here. */
+function restoreAlone(field) {
+  const kept = read(aloneKey(field));
+  if (!kept || field.value !== field.defaultValue) return;
+  field.value = kept.fields[field.name];
+  field.toggleAttribute("data-kept", true);
+  field.dispatchEvent(new CustomEvent("input", { bubbles: true, detail: "kept" }));
 }
 
 /** Put kept texts into the fields of a part; those that are not named stand as proposed. It is not kept anew: another
@@ -153,6 +180,7 @@ export function restoreTyped(root = document) {
   forgetTaken();
   try {
     for (const part of parts(root)) restore(part);
+    for (const field of root.querySelectorAll(ALONE)) restoreAlone(field);
     for (const place of root.querySelectorAll("[data-written]")) {
       for (const key of of(place.dataset.written)) offer(place, key);
     }
@@ -179,6 +207,7 @@ export function watchTyped() {
   document.addEventListener("submit", ({ target, submitter }) => {
     if (target.getAttribute("action") === "/logout") forgetAll();
     if (target.matches(CARD)) markSent(target, submitter?.value);
+    if (!target.matches("[data-chat]")) dropAlone(target);
   }, { capture: true }); // before what leads on from the card
   document.addEventListener("click", (event) => {
     if (!event.target.matches("[data-take-back]")) return;
