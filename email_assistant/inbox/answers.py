@@ -1,13 +1,13 @@
 """Which answers an item takes, and as what they are kept."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from email_assistant.db.pool import Pool, fetched
 from email_assistant.inbox.items import Conflict, Invalid, Item
 from email_assistant.inbox.kept import UNREADABLE
-from email_assistant.inbox.standing import acts, said_of
+from email_assistant.inbox.standing import Part, acts, said_of
 from email_assistant.tools.send_email import LETTER
 from email_assistant.tools.spec import ToolError, check_storable
 
@@ -100,9 +100,13 @@ def check_shown(item: Item, shown: str | None, *, among_others: bool) -> None:
         raise Invalid(item.alone)
 
 
-def turns_down(item: Item, decision: Mapping[str, Any]) -> bool:
-    """Whether a decision says no to a part as it was proposed; a question is only answered."""
-    return decision["type"] == "ignore" or (decision["type"] == "response" and item.kind != "question")
+def overturned(item: Item, decision: Mapping[str, Any]) -> Sequence[Part]:
+    """The parts that were accepted with an item as it was proposed, and are not to be done without another look: all,
+    where it is turned down; letters, where a meeting is changed that they may promise. A question is only answered."""
+    if decision["type"] == "ignore" or (decision["type"] == "response" and item.kind != "question"):
+        return item.parts
+    is_moved = item.kind == "meeting" and decision["type"] == "edit" and decision["args"] != item.args
+    return [part for part in item.parts if part.kind == "draft"] if is_moved else ()
 
 
 def shadowed(item: Item) -> str:

@@ -17,7 +17,7 @@ from email_assistant.db import threads
 from email_assistant.db.pool import Connection, Pool, Statement, fetched
 from email_assistant.gate import ledger, sessions
 from email_assistant.inbox import rows
-from email_assistant.inbox.answers import Answers, Complete, became, check_shown, shadowed, turns_down
+from email_assistant.inbox.answers import Answers, Complete, became, check_shown, overturned, shadowed
 from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
 from email_assistant.inbox.reading import Items
 from email_assistant.inbox.recipients import addresses_in, unproposed
@@ -257,12 +257,13 @@ class Inbox(Items):
         return undo_until
 
     async def _reopen_accepted(self, conn: Connection, decisions: Sequence[tuple[Item, Answer]], by: str) -> None:
-        """Ask once more about the parts that were accepted before, and apart from, one that now was not: they were
-        accepted with it. What is asked for in a chat is not one proposal of ours, and is approved part by part."""
+        """Ask once more about the parts that were accepted before, and apart from, one that now was not, or not as it
+        was: they were accepted with it. What is asked for in a chat is not one proposal of ours, and is approved part
+        by part."""
         taken = [item.id for item, _ in decisions]
         for item, decision in decisions:
-            if item.chat is None and turns_down(item, decision):
-                for part in item.parts:
+            if item.chat is None:
+                for part in overturned(item, decision):
                     why = asked_again(item.kind, part.kind, decision["type"], by)
                     await rows.ask_once_more(conn, part.id, why, item.id, taken)
 

@@ -124,11 +124,13 @@ def beside(kind: Kind, parts: Sequence[Part], zone: ZoneInfo, *, one_proposal: b
     Args:
         one_proposal: what was accepted of it is asked about again once another part is turned down.
     """
-    held = {part.kind: _DOES.get(part.kind, "is done") for part in parts if part.answer in ACTS}
+    held = {part.kind: part.answer for part in parts if part.answer in ACTS}
     notes = [
-        f"{named(each, kind).capitalize()} that you approved {does} with your answer on this"
-        for each, does in held.items()
+        f"{named(each, kind).capitalize()} that you {'changed and approved' if answer == 'edit' else 'approved'} "
+        f"{_DOES.get(each, 'is done')} with your answer on this"
+        for each, answer in held.items()
     ]
+    notes += [f"You dismissed {named(part.kind, kind)}" for part in parts if part.answer == "ignore"]
     notes += ["If you turn this down, you are asked about that again"] if held and one_proposal else []
     if others := [part for part in parts if part.answer is None]:
         notes.append(f"One proposal with {_those(others, kind, zone)}")

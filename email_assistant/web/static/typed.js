@@ -20,7 +20,7 @@ const asServed = (field) => field.dataset.proposed ?? "";
 const isStrike = (field) => field.type === "checkbox";
 const valueOf = (field) => (isStrike(field) && !field.checked ? "" : field.value);
 const ALONE = "[data-keep]";
-const aloneKey = (field) => `${KEPT}${field.form.getAttribute("action")}:${field.name}`;
+const aloneKey = (field) => `${KEPT}${location.pathname}:${field.dataset.keep}`;
 const keys = () => Object.keys(localStorage).filter((key) => key.startsWith(KEPT));
 const read = (key) => JSON.parse(localStorage.getItem(key) ?? "null");
 
