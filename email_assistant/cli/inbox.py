@@ -261,7 +261,7 @@ def _stands(item: "Item") -> str:
         case "pending" if item.state == "waits for you":
             return named
         case "applied":
-            return named
+            return item.state
         case "superseded" | "expired":
             return f"{named} ({item.ended_because})" if item.ended_because else named
         case _:

@@ -119,8 +119,12 @@ class Item:
     applied_at: datetime | None
     is_stopped: bool
     """The person has stopped everything, so that nothing is done about their answer."""
+    is_paused: bool
+    """Its mailbox is, likewise."""
     held_up: str | None
     """While it is being carried out: why it takes longer."""
+    undone: bool
+    """Of a letter or a meeting that is decided for good: nothing of it was done."""
     superseded_by: UUID | None
     """The run that took its place."""
     ended_because: str | None
@@ -252,7 +256,7 @@ class Item:
     @property
     def waits_for_more(self) -> bool:
         """Nothing comes of the answer yet, so that it can be taken back, however long ago it was given."""
-        return self.status == "decided" and (self.is_stopped or bool(self.waits_for))
+        return self.status == "decided" and (self.is_stopped or self.is_paused or bool(self.waits_for))
 
     @property
     def asked_because(self) -> str | None:
@@ -282,12 +286,17 @@ class Item:
                 return f"waits for you again: {self.asked_because}" if self.asked_because else "waits for you"
             case "decided":
                 answer = (self.decision or {})["type"]
-                ends = None if self.is_stopped else self.undo_until or self.decided_at
-                return takes_effect(self.kind, answer, ends, self.parts, self.zone)
+                paused = "once its mailbox is watched again" if self.is_paused else None
+                held = "once you go on" if self.is_stopped else paused
+                return takes_effect(
+                    self.kind, answer, self.undo_until or self.decided_at, self.parts, self.zone, held=held
+                )
             case "applied":
                 answer = (self.decision or {})["type"]
                 said = said_of(self.kind, answer)
-                return f"{said}; {self.held_up}" if self.held_up and answer in ACTS else said
+                if answer not in ACTS:
+                    return said
+                return f"{said}, but not done" if self.undone else "; ".join(filter(None, (said, self.held_up)))
             case "superseded" | "expired":
                 return self.ended_because or self.status
 

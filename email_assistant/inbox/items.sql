@@ -17,7 +17,10 @@ case when i.status = 'pending' then i.taken_back::text end as taken_back,
 case when i.status in ('superseded', 'expired') then coalesce(r.reason, e.reason) end as ended_because,
 case when i.status = 'applied' and r.state = 'acting' and not exists (
     select from effects d where d.run_id = i.run_id and d.call_id = i.call_id and d.state = 'done')
-    then coalesce(m.reason, r.reason) end as held_up,
+    then coalesce(nullif(m.reason, m.triage_reason), r.reason, 'under way') end as held_up,
+i.status = 'applied' and i.kind in ('draft', 'meeting') and i.decision->>'type' in ('accept', 'edit')
+and coalesce(r.state, '') not in ('running', 'acting') and not exists (
+    select from effects d where d.run_id = i.run_id and d.call_id = i.call_id and d.state = 'done') as undone,
 case when i.status in ('pending', 'decided') then array(
     select json_build_object('id', n.gmail_id, 'sender', n.sender, 'subject', n.subject,
                              'classification', n.classification, 'received_at', n.received_at)
@@ -32,7 +35,8 @@ case when i.status in ('pending', 'decided') then (
     from inbox_items p where p.run_id = i.run_id and p.id <> i.id and p.status in ('pending', 'decided')
 ) end as parts,
 i.status, i.decision::text as decision, i.decided_by, i.decided_at, i.undo_until, i.applied_at, i.superseded_by,
-i.snoozed_until, i.urgency, i.created_at, b.waits_until, stopped_since(i.user_id) is not null as is_stopped
+i.snoozed_until, i.urgency, i.created_at, b.waits_until, stopped_since(i.user_id) is not null as is_stopped,
+coalesce(a.state = 'paused', false) as is_paused
 
 -- name: joined
 left join accounts a on a.id = i.account_id left join runs r on r.id = i.run_id

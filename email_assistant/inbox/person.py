@@ -269,7 +269,8 @@ class Inbox(Items):
 
     async def undo(self, user_id: UUID, item_id: UUID) -> Item:
         """Take a decision back while its window is open, while it waits for another part to be decided, or while
-        everything is stopped. What was asked about again because of it stands as it stood before.
+        everything is stopped, or its mailbox paused. What was asked about again because of it stands as it stood
+        before.
 
         Raises:
             NoItem, Conflict.

@@ -60,8 +60,9 @@ and decision->>'type' in ('accept', 'edit') and not id = any(%s)
 update inbox_items i set status = 'pending', decision = null, decided_by = null, decided_at = null, undo_until = null,
        taken_back = case when decision->>'type' in ('edit', 'response') then decision end
 where id = %s and user_id = %s and status = 'decided' and (
-    undo_until > clock_timestamp() or stopped_since(user_id) is not null or exists (
-        select from inbox_items p where p.run_id = i.run_id and p.status = 'pending'))
+    undo_until > clock_timestamp() or stopped_since(user_id) is not null
+    or exists (select from accounts where id = i.account_id and state = 'paused')
+    or exists (select from inbox_items p where p.run_id = i.run_id and p.status = 'pending'))
 
 -- name: restore
 update inbox_items set status = 'decided', decision = reopened->'decision', decided_by = reopened->>'decided_by',

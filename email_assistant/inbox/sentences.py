@@ -24,6 +24,7 @@ _DONE: Mapping[str, str] = {
 }
 """What each action leaves in doubt."""
 _DOES: Mapping[str, str] = {
+    "send_email_tool": "Send a mail",
     "create_event": "Put into the calendar",
     "update_event": "Change in the calendar",
 }
@@ -46,6 +47,11 @@ def sentence(item: Item, zone: ZoneInfo) -> str:
     return _proposal(item, zone)
 
 
+def would_do(item: Item) -> str:
+    """What an action is, where its fields say the rest; of a tool that is not ours, its name."""
+    return _DOES.get(item.action, f"Use {item.action}")
+
+
 def _proposal(item: Item, zone: ZoneInfo) -> str:
     args = item.args
     match item.kind:
@@ -66,7 +72,7 @@ def _proposal(item: Item, zone: ZoneInfo) -> str:
             if item.action == "send_email_tool":
                 people = _people(args, "email_address", "additional_recipients")
                 return f"Send a mail to {people}: {_short(args, 'response_text')}"
-            return f"{_DOES.get(item.action, f'Use {item.action}')}: {_arguments(args)}"
+            return f"{would_do(item)}: {_arguments(args)}"
         case "link":
             return f"Needs you to open a page of {link_host(args.get('url'))} first: {_short(args, 'message')}"
         case "in_doubt":

@@ -88,11 +88,13 @@ def named(kind: Kind, own: Kind, count: int = 1) -> str:
     return f"the {other}{NAMES[kind]}" if count == 1 else f"the {count} {other}{MANY[kind]}"
 
 
-def takes_effect(kind: Kind, answer: Answer, undo_until: datetime | None, parts: Sequence[Part], zone: ZoneInfo) -> str:
+def takes_effect(
+    kind: Kind, answer: Answer, undo_until: datetime | None, parts: Sequence[Part], zone: ZoneInfo, *, held: str | None
+) -> str:
     """When something is done about an answer that was given, and that can be taken back until then.
 
     Args:
-        undo_until: None while everything is stopped.
+        held: until when the person has stopped everything, or all of the mailbox; None: they have not.
     """
     if kind == "notification" and answer != "response":
         return "is put away"
@@ -101,8 +103,8 @@ def takes_effect(kind: Kind, answer: Answer, undo_until: datetime | None, parts:
     does = _DOES.get(kind, "is done") if answer in ACTS else "is passed on to the assistant"
     if waits := [part for part in parts if part.answer is None]:
         return f"{does} with your answer on {_those(waits, kind, zone)}"
-    if undo_until is None:
-        return f"{does} once you go on"
+    if held:
+        return f"{does} {held}"
     ends = [each for each in (undo_until, *(part.undo_until for part in parts)) if each]
     left = (max(ends) - datetime.now(UTC)).total_seconds()
     return f"{does} in {max(1, round(left))} s" if left > 0 else f"{does} as soon as it can be"

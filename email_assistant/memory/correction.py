@@ -3,6 +3,7 @@
 from uuid import NAMESPACE_URL, uuid5
 
 from email_assistant.inbox.mails import Correction
+from email_assistant.inbox.standing import TAKEN_FOR
 from email_assistant.mail.address import in_ascii, is_valid_address
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.senders import stated
@@ -27,7 +28,7 @@ async def teach_triage(memory: Memory, correction: Correction) -> None:
         str(uuid5(NAMESPACE_URL, f"email-assistant:triage/{sender}")),
         None if took_back else stated(sender, classification),
         {
-            "did": f"You corrected the triage of this mail {'back ' if took_back else ''}to {classification}.",
+            "did": f"You sorted this mail {'back to' if took_back else 'as'} “{TAKEN_FOR[classification]}”.",
             "correction": str(correction.id),
             "mail": correction.mail_id,
             "sender": sender,

@@ -50,7 +50,8 @@ def became(item: Item) -> str:
     if item.decision and item.is_held:
         return _HELD[item.decision["type"]]
     if item.decision:
-        under_way = _UNDER_WAY.get(item.kind) if item.status == "decided" else None
+        is_held = item.is_stopped or item.is_paused
+        under_way = _UNDER_WAY.get(item.kind) if item.status == "decided" and not is_held else None
         return under_way if under_way and item.decision["type"] in ACTS else did(item.kind, item.decision["type"])
     return "Put off" if item.snoozed_until else "Taken back; it waits again"
 

@@ -50,8 +50,8 @@ async def say(visit: Visit, text: str) -> None:
     await visit.page.get_by_role("button", name="Send", exact=True).click()
 
 
-async def sees(visit: Visit, text: str) -> None:
-    await visit.page.locator("#talk, #waits").get_by_text(text).first.wait_for()
+async def sees(visit: Visit, text: str, *, seconds: float = 15) -> None:
+    await visit.page.locator("#talk, #waits").get_by_text(text).first.wait_for(timeout=seconds * 1000)
 
 
 async def waiting(home: Home) -> list[Item]:
@@ -76,7 +76,7 @@ async def test_a_request_is_answered_and_what_changes_anything_is_confirmed_in_p
         await sees(v, "Looked into the calendar")
         await v.page.get_by_label("Your answer").fill("at ten")
         await v.page.get_by_role("button", name="Answer", exact=True).click()
-        await v.page.locator("#waits", has_text="create_event").wait_for()
+        await v.page.locator("#waits", has_text="Put into the calendar.").wait_for()
         shown = await v.page.locator("#waits").inner_text()
         assert all(str(value) in shown for value in MEETING.values())
         assert [call.name for call in calendar.calls] == ["list_events"]
@@ -104,7 +104,7 @@ async def test_what_was_done_before_an_outage_is_told_as_done_and_not_to_be_sent
 ) -> None:
     async with visit(scripts=scripts) as v:
         await a_chat(v, model, {"plan it": [[BOOK], "It is planned."]})
-        await sees(v, "create_event")
+        await sees(v, "Put into the calendar.")
         model.fault("chat", times=1000, status=503)
         await v.page.get_by_role("button", name="Do it", exact=True).click()
         await sees(v, "Done: the event was put into the calendar")
@@ -131,7 +131,7 @@ async def test_all_is_done_with_the_keyboard_alone(
         await field(v).focus()
         for key in ("o", "n", "e", "Shift+Enter", "t", "w", "o", "Enter"):
             await v.page.keyboard.press(key)
-        await sees(v, "create_event")
+        await sees(v, "Put into the calendar.")
         await v.page.get_by_text("Enter sends").wait_for()
         response = v.page.get_by_label("Or say what should be different")
         await response.focus()
@@ -159,7 +159,7 @@ async def test_the_keyboard_goes_to_what_is_asked_next_though_the_page_is_just_b
     answered = asyncio.Event()
     async with visit() as v:
         await a_chat(v, model, {"plan": [[BOOK], [BOOK], "Done."]})
-        await sees(v, "create_event")
+        await sees(v, "Put into the calendar.")
 
         async def stale(route: Route) -> None:
             """The page as it was when it was asked for, handed over only after the answer was taken."""
@@ -187,7 +187,7 @@ async def test_an_edit_keeps_what_arguments_are_and_says_what_it_can_not_read(
     nested = {**MEETING, "details": details}
     async with visit(scripts=scripts) as v:
         await a_chat(v, model, {"plan": [[broken_tool("create_event", json.dumps(nested))], "Done."]})
-        await sees(v, "create_event")
+        await sees(v, "Put into the calendar.")
         await v.page.locator("#waits summary").click()
         await v.page.get_by_label("Duration minutes").fill("45")
         shown = v.page.get_by_label("Details JSON")
@@ -277,7 +277,7 @@ async def test_nothing_that_was_typed_is_lost(home: Home, visit: Open, model: Mo
         await v.page.evaluate("document.querySelector('#request').required = false") if scripts else None
         model.on_chat({"hello": [""]})
         await say(v, "hello")
-        await sees(v, "This went wrong")
+        await sees(v, "This went wrong", seconds=60)  # it is tried several times
         assert await field(v).input_value() == "hello"
         model.on_chat({"hello": ["Hello."]})
         await v.page.get_by_role("button", name="Send", exact=True).click()
@@ -294,6 +294,7 @@ async def test_what_is_typed_outlasts_its_page_until_it_is_taken(home: Home, vis
         await v.page.get_by_text("Enter sends").wait_for()
         await say(v, "plan it")
         await sees(v, "When?")
+        await v.page.get_by_text("Enter sends").wait_for()
         answer = v.page.get_by_label("Your answer")
         await answer.fill("at ten")
         await v.page.reload()
@@ -308,8 +309,8 @@ async def test_what_is_typed_outlasts_its_page_until_it_is_taken(home: Home, vis
         assert await field(v).input_value() == ""
         await v.go("/memory")
         assert await about.input_value() == "I teach."
-        await about.locator("xpath=ancestor::form").get_by_role("button").click()
-        await v.page.wait_for_load_state("networkidle")
+        async with v.page.expect_navigation():
+            await about.locator("xpath=ancestor::form").get_by_role("button").click()
         assert await about.evaluate("it => [it.value, it.defaultValue]") == ["I teach."] * 2
         assert await v.page.evaluate("Object.keys(localStorage).length") == 0
 
@@ -334,7 +335,7 @@ async def test_an_answer_from_elsewhere_shows_by_itself_and_a_second_one_is_told
 ) -> None:
     async with visit() as v:
         await a_chat(v, model, {"plan": [[BOOK], "It is planned."]})
-        await sees(v, "create_event")
+        await sees(v, "Put into the calendar.")
         await v.page.get_by_label("Or say what should be different").fill("rather not")
         [item] = await waiting(home)
         await home.app.inbox.decide(home.app.user_id, item.id, {"type": "ignore"}, by="terminal")
@@ -385,7 +386,7 @@ async def test_nothing_that_a_model_or_a_server_writes_is_alive(
         await say(v, HOSTILE)
         await v.page.get_by_label("Your answer").fill(HOSTILE)
         await v.page.get_by_role("button", name="Answer", exact=True).click()
-        await sees(v, "create_event")
+        await sees(v, "Put into the calendar.")
         await inert(v)
         await v.page.get_by_role("button", name="Do it", exact=True).click()
         await v.page.locator(".talk > .turn > p.text").nth(1).wait_for()

@@ -407,7 +407,7 @@ class TestAnswers:
             await view.press(keys[-1])
             await view.sees("What should be different?")
             await view.press("ctrl+s")
-            await view.sees("a response is a text")
+            await view.sees("nothing is written: say in words what you want")
             await view.press(*"quiz", "ctrl+s")
             assert (await decided(home, item)).decision == {"type": "response", "args": "quiz"}
             await view.sees("Nothing waits for you.", "Passed on to the assistant. z takes it back")
@@ -947,7 +947,7 @@ async def test_one_key_stops_everything_and_another_goes_on(home: Home, account:
         assert (await home.app.accounts.get(account)).state == "stopped"
         await view.opens("enter")
         await view.press("a")
-        await view.sees("Sending")
+        await view.sees("Approved")
         await view.press("G")
         await view.misses("Everything is stopped since")
     assert (await home.app.accounts.get(account)).state == "active"

@@ -10,7 +10,7 @@ from email_assistant.app import App
 from email_assistant.inbox.answers import check_shown
 from email_assistant.inbox.items import Conflict, Invalid, Item
 from email_assistant.inbox.refinements import BESIDE, REFINEMENTS, Refined, Refinement
-from email_assistant.inbox.sentences import sentence
+from email_assistant.inbox.sentences import sentence, would_do
 from email_assistant.mail.compose import reply_subject
 from email_assistant.tools.meeting_time import MeetingTime
 from email_assistant.tools.send_email import LETTER
@@ -103,7 +103,13 @@ class CardPart:
     @property
     def says(self) -> str | None:
         """In a sentence, where no field says it."""
-        return sentence(self.item, self.form.home) if self.item.kind in ("notification", "in_doubt") else None
+        match self.item.kind:
+            case "confirmation" if not self.item.is_held:
+                return f"{would_do(self.item)}."
+            case "notification" | "in_doubt":
+                return sentence(self.item, self.form.home)
+            case _:
+                return None
 
     @property
     def subject(self) -> str | None:

@@ -13,7 +13,7 @@ from fastapi.responses import RedirectResponse, Response
 from email_assistant.accounts.account import UnknownAccount
 from email_assistant.app import App
 from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
-from email_assistant.inbox.sentences import did_in_words, done_in_words, sentence
+from email_assistant.inbox.sentences import did_in_words, done_in_words, sentence, would_do
 from email_assistant.mail.charset import one_line, readable
 from email_assistant.outgoing.entry import Effect
 from email_assistant.web.chat import ChatId, Talks, account_of, refused_words, streamed, wants_stream
@@ -228,6 +228,7 @@ async def _page(
         typed=failed if answered else given.get("request", failed),
         titles=TITLES,
         sentence=sentence,
+        would_do=would_do,
         buttons=chat_buttons,
         listing=Listing(),
         zone=account.zone,

@@ -37,7 +37,7 @@ function show(found) {
   dialog.querySelector("ul").replaceChildren(
     ...found.map(([name, kind, act]) => {
       const button = Object.assign(document.createElement("button"), { type: "button", className: "plain" });
-      button.append(name, Object.assign(document.createElement("small"), { textContent: kind }));
+      button.append(Object.assign(document.createElement("span"), { textContent: name }), Object.assign(document.createElement("small"), { textContent: kind }));
       button.addEventListener("click", () => {
         dialog.close();
         act();
