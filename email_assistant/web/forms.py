@@ -103,16 +103,18 @@ class ProposalForm:
         ]
 
     def changed(self, given: Mapping[str, str]) -> list[Field]:
-        """Those fields, as they were filled in, that say something else than the proposal."""
-        both = zip(self.fields, self.typed(given), strict=True)
-        return [after for before, after in both if _content(before) != _content(after)]
+        """Those fields, as they were filled in, that say something else than the proposal; in another timezone, a time
+        does."""
+        typed = self.typed(given)
+        other = [after for before, after in zip(self.fields, typed, strict=True) if _content(before) != _content(after)]
+        if not any(field.name == "timezone" for field in other):
+            return other
+        return [field for field in typed if field in other or (field.kind == "time" and field.value)]
 
     def read(self, given: Mapping[str, str]) -> dict[str, Any]:
         """The arguments as a person left them. What was not touched is the proposal's own value. Raises Invalid: what
         stands in a field can't be read."""
         touched = {field.name for field in self.changed(given)}
-        if "timezone" in touched:
-            touched |= {field.name for field in self.fields if field.kind == "time"}
         args = dict(self._args)
         for field in self.typed(given):
             if field.name not in touched:

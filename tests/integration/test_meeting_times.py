@@ -77,3 +77,16 @@ def test_it_is_shown_at_the_time_that_it_would_be_made(daemon: Daemon, google: G
     daemon.wait_for(lambda: len(google.events) == 2, "the meeting is made")
     [made] = [event for event in google.events.values() if event["summary"] == "Plan"]
     assert datetime.fromisoformat(made["start"]["dateTime"]) == start
+
+
+def test_in_another_timezone_its_times_are_others(daemon: Daemon, google: Google, model: Model) -> None:
+    args = {"start_time": "2031-11-26T10:00:00", "end_time": "2031-11-26T11:00:00", "timezone": "Europe/Amsterdam"}
+    model.script([[meeting(**args)], [DONE]])
+    google.deliver(BOB, "Planning", "Could we meet?")
+    [item] = daemon.pending()
+    daemon.cli("inbox", "edit", item["id"], "timezone=America/New_York")
+    changed = daemon.cli("inbox", "show", item["id"]).partition("As you changed it:\n")[2]
+    assert "Starts: Wed 26 Nov 2031, 16:00 CET (10:00 in America/New_York)\nEnds: Wed 26 Nov 2031, 17:00 CET" in changed
+    daemon.wait_for(lambda: google.events, "the meeting is made")
+    [made] = google.events.values()
+    assert datetime.fromisoformat(made["start"]["dateTime"]).astimezone(UTC).hour == 15

@@ -193,9 +193,33 @@ class TestAskedAgain:
     def test_not_what_was_accepted_after_it(self, daemon: Daemon, google: Google) -> None:
         mail_id, draft, invitation = proposed(daemon, google)
         daemon.answer(invitation, "ignore")
+        assert "You dismissed the meeting" in now(daemon, draft)["description"]
         daemon.accept(draft)
         daemon.until_done(mail_id)
         assert len(google.sent) == 1
+
+    def test_a_letter_whose_meeting_was_changed_since(self, daemon: Daemon, google: Google) -> None:
+        mail_id, draft, invitation = proposed(daemon, google)
+        daemon.accept(draft)
+        daemon.answer(invitation, "edit", {**invitation["args"], "title": "Plans"})
+        [again] = daemon.pending()
+        assert (again["id"], again["asked_because"]) == (
+            draft["id"],
+            "you had approved it, and then you changed the meeting",
+        )
+        assert "The meeting that you changed and approved is put into the calendar with" in again["description"]
+        daemon.until_polled(3)
+        assert google.sent == []
+        daemon.accept(again)
+        daemon.until_done(mail_id)
+        assert ([event["summary"] for event in google.events.values()], len(google.sent)) == (["Plans"], 1)
+
+    def test_not_a_meeting_whose_letter_was_changed_since(self, daemon: Daemon, google: Google) -> None:
+        mail_id, draft, invitation = proposed(daemon, google)
+        daemon.accept(invitation)
+        daemon.answer(draft, "edit", {**draft["args"], "response_text": "See you."})
+        daemon.until_done(mail_id)
+        assert (len(google.events), len(google.sent)) == (1, 1)
 
     def test_not_what_was_accepted_in_the_same_request(self, daemon: Daemon, google: Google) -> None:
         mail_id, draft, invitation = proposed(daemon, google)

@@ -47,6 +47,21 @@ async def test_in_the_look_before_an_answer_is_applied_it_stays_to_be_taken_back
     assert await home.is_done(mail_id)
 
 
+async def test_what_is_approved_says_what_holds_it_up_and_can_be_taken_back(
+    home: Home, google: Google, model: Model
+) -> None:
+    model.script(lambda _: [reply("Friday is fine."), DONE])
+    await home.receive()
+    [item] = await home.pending()
+    await home.app.accounts.set_state(home.account_id, "paused")
+    await home.decide(item, "accept")
+    assert (await home.item(item)).state == "goes out once its mailbox is watched again"
+    assert (await home.app.inbox.undo(home.app.user_id, item.id)).status == "pending"
+    await home.decide(item, "accept")
+    await resume(home)
+    assert [sent.text for sent in google.sent] == ["Friday is fine."]
+
+
 async def test_when_the_draft_is_made_it_is_not_sent(home: Home, google: Google, model: Model) -> None:
     model.script(lambda _: [reply("Friday is fine."), DONE])
     mail_id = await home.receive()

@@ -327,6 +327,21 @@ class TestARefusedPart:
         assert await home.is_done(mail_id)
         assert await home.pending() == []
 
+    async def test_that_is_dropped_is_told_as_not_done(self, home: Home, google: Google, model: Model) -> None:
+        model.script([[meeting(), reply("14:00 works for me."), DONE]])
+        await home.receive()
+        items = {item.kind: item for item in await home.pending()}
+        google.fault("events.insert", status=403, reason="forbidden")
+        await home.decide(items["draft"], "accept")
+        await home.answer(items["meeting"], "accept")
+        [again] = await home.pending()
+        await home.answer(again, "ignore")
+        [letter] = await home.pending()
+        await home.answer(letter, "accept")
+        states = [(await home.item(item)).state for item in (items["meeting"], again, items["draft"], letter)]
+        assert states == ["approved, but not done", "dismissed", "approved", "approved"]
+        assert len(google.sent) == 1
+
     async def test_that_is_done_as_it_was_lets_a_letter_about_it_go(
         self, home: Home, google: Google, model: Model
     ) -> None:
