@@ -33,6 +33,8 @@ TOGETHER: tuple[Kind, ...] = ("draft", "meeting", "confirmation")
 """Kinds that may be accepted several at once, each of them shown whole."""
 NIL: Final = UUID(int=0)
 """Account, thread and run of what has none: a call of somebody else's agent, which waits for the answer (RFC 9562)."""
+_WAS_DONE: Final = {LETTER: "The reply was sent", MEETING: "The meeting was put into the calendar"}
+"""What came of the tools that a mail's proposals are made with."""
 _SQL = statements("inbox", "items.sql", nil=str(NIL))
 _IN_ROW = 3
 """Values that a row shows of each mark."""
@@ -123,6 +125,8 @@ class Item:
     """Its mailbox is, likewise."""
     held_up: str | None
     """While it is being carried out: why it takes longer."""
+    done_beside: list[str]
+    """While it waits: the tools that did something for the same mail already, as the person had approved."""
     undone: bool
     """Of a letter or a meeting that is decided for good: nothing of it was done."""
     superseded_by: UUID | None
@@ -272,7 +276,8 @@ class Item:
             return [UNREADABLE.capitalize()]
         if self.is_held:
             return [waits_for(self.waits_until)]
-        return beside(self.kind, self.parts, self.zone, one_proposal=self.chat is None)
+        done = [f"{_WAS_DONE[tool]} already" for tool in self.done_beside if tool in _WAS_DONE]
+        return done + beside(self.kind, self.parts, self.zone, one_proposal=self.chat is None)
 
     @property
     def state(self) -> str:

@@ -80,8 +80,12 @@ def test_it_is_shown_at_the_time_that_it_would_be_made(daemon: Daemon, google: G
 
 
 def test_in_another_timezone_its_times_are_others(daemon: Daemon, google: Google, model: Model) -> None:
-    args = {"start_time": "2031-11-26T10:00:00", "end_time": "2031-11-26T11:00:00", "timezone": "Europe/Amsterdam"}
-    model.script([[meeting(**args)], [DONE]])
+    model.script(
+        [
+            [meeting(start_time="2031-11-26T10:00:00", end_time="2031-11-26T11:00:00", timezone="Europe/Amsterdam")],
+            [DONE],
+        ]
+    )
     google.deliver(BOB, "Planning", "Could we meet?")
     [item] = daemon.pending()
     daemon.cli("inbox", "edit", item["id"], "timezone=America/New_York")

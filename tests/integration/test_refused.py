@@ -273,6 +273,7 @@ class TestARefusedPart:
         await home.answer(items["meeting"], "accept")
         [again] = await home.pending()
         assert (again.kind, again.asked) == ("meeting", 2)
+        assert "The reply was sent already" in again.notes
         assert again.asked_because == "Google Calendar refused it: Google answered 403 (forbidden)"
         assert len(google.sent) == 1
         assert google.events == {}
