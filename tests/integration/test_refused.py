@@ -260,6 +260,18 @@ class TestALimit:
         assert 3500 < waits["s"] <= 3600
 
 
+async def refused_meeting(home: Home, google: Google, model: Model) -> tuple[str, dict[str, Item], Item]:
+    """A mail, its approved meeting and letter, and the meeting as it is asked again: Google has refused it."""
+    model.script([[meeting(), reply("14:00 works for me."), DONE]])
+    mail_id = await home.receive()
+    items: dict[str, Item] = {item.kind: item for item in await home.pending()}
+    google.fault("events.insert", status=403, reason="forbidden")
+    await home.decide(items["draft"], "accept")
+    await home.answer(items["meeting"], "accept")
+    [again] = await home.pending()
+    return mail_id, items, again
+
+
 @in_one_loop
 class TestARefusedPart:
     async def test_holds_up_what_comes_after_it_and_repeats_nothing_before_it(
@@ -310,13 +322,7 @@ class TestARefusedPart:
     async def test_that_is_changed_has_a_letter_about_it_asked_about_once_more(
         self, home: Home, google: Google, model: Model, then: Literal["accept", "ignore"]
     ) -> None:
-        model.script([[meeting(), reply("14:00 works for me."), DONE]])
-        mail_id = await home.receive()
-        items = {item.kind: item for item in await home.pending()}
-        google.fault("events.insert", status=403, reason="forbidden")
-        await home.decide(items["draft"], "accept")
-        await home.answer(items["meeting"], "accept")
-        [again] = await home.pending()
+        mail_id, _, again = await refused_meeting(home, google, model)
         await home.answer(again, "edit", {**again.args, "title": "Plans"})
         assert (google.sent, google.events) == ([], {})
         [letter] = await home.pending()
@@ -329,13 +335,7 @@ class TestARefusedPart:
         assert await home.pending() == []
 
     async def test_that_is_dropped_is_told_as_not_done(self, home: Home, google: Google, model: Model) -> None:
-        model.script([[meeting(), reply("14:00 works for me."), DONE]])
-        await home.receive()
-        items = {item.kind: item for item in await home.pending()}
-        google.fault("events.insert", status=403, reason="forbidden")
-        await home.decide(items["draft"], "accept")
-        await home.answer(items["meeting"], "accept")
-        [again] = await home.pending()
+        _, items, again = await refused_meeting(home, google, model)
         await home.answer(again, "ignore")
         [letter] = await home.pending()
         await home.answer(letter, "accept")
@@ -346,13 +346,7 @@ class TestARefusedPart:
     async def test_that_is_done_as_it_was_lets_a_letter_about_it_go(
         self, home: Home, google: Google, model: Model
     ) -> None:
-        model.script([[meeting(), reply("14:00 works for me."), DONE]])
-        mail_id = await home.receive()
-        items = {item.kind: item for item in await home.pending()}
-        google.fault("events.insert", status=403, reason="forbidden")
-        await home.decide(items["draft"], "accept")
-        await home.answer(items["meeting"], "accept")
-        [again] = await home.pending()
+        mail_id, _, again = await refused_meeting(home, google, model)
         await home.answer(again, "accept")
         assert (len(google.sent), len(google.events)) == (1, 1)
         assert await home.is_done(mail_id)
