@@ -53,7 +53,7 @@ class Answers:
                 return {"type": "edit", "args": await self._edited(item, args)}
             case "response":
                 if not isinstance(args, str) or not args.strip():
-                    raise Invalid("nothing is written: say in words what you want")
+                    raise Invalid("a response is a text: say in words what you want")
                 return {"type": "response", "args": args}
             case "accept" if item.reopened and item.reopened["args"] is not None:
                 return {"type": "edit", "args": item.args}  # as the person had left it, and is shown it

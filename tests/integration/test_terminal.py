@@ -407,7 +407,7 @@ class TestAnswers:
             await view.press(keys[-1])
             await view.sees("What should be different?")
             await view.press("ctrl+s")
-            await view.sees("nothing is written: say in words what you want")
+            await view.sees("a response is a text: say in words what you want")
             await view.press(*"quiz", "ctrl+s")
             assert (await decided(home, item)).decision == {"type": "response", "args": "quiz"}
             await view.sees("Nothing waits for you.", "Passed on to the assistant. z takes it back")
