@@ -5,7 +5,7 @@ import logging
 import math
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
@@ -96,6 +96,8 @@ class Daemon:
     retention: Retention
     chat: Chat
     habits: Habits
+    _sweeps: set[asyncio.Task[object]] = field(default_factory=set, init=False)
+    """Those under way."""
 
     async def run(self) -> None:
         """Schedule and work until cancelled."""
@@ -122,9 +124,14 @@ class Daemon:
                     await self._sweep_on(scheduler)
         finally:
             scheduler.shutdown(wait=False)
+            # It cancels them, and the loop's end would once more, which breaks off what psycopg does about the first.
+            await asyncio.gather(*self._sweeps - {asyncio.current_task()}, return_exceptions=True)
 
     async def _sweep_on(self, scheduler: AsyncIOScheduler) -> None:
         """Sweep, and have done what that saw: each on its own, as a slow server would hold up the next look."""
+        if task := asyncio.current_task():
+            self._sweeps.add(task)
+            task.add_done_callback(self._sweeps.discard)
         swept = await self.sweep()
         if swept.notices:
             scheduler.add_job(self.tell, id="tell", replace_existing=True)
