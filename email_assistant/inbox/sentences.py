@@ -71,7 +71,7 @@ def _proposal(item: Item, zone: ZoneInfo) -> str:
         case "confirmation":
             if item.action == "send_email_tool":
                 people = _people(args, "email_address", "additional_recipients")
-                return f"Send a mail to {people}: {_short(args, 'response_text')}"
+                return f"{would_do(item)} to {people}: {_short(args, 'response_text')}"
             return f"{would_do(item)}: {_arguments(args)}"
         case "link":
             return f"Needs you to open a page of {link_host(args.get('url'))} first: {_short(args, 'message')}"

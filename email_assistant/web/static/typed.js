@@ -67,7 +67,11 @@ function keepAlone(field) {
 
 /** Keep no more of the fields that stand alone in a form, which was taken. */
 export function dropAlone(form) {
-  for (const field of form.querySelectorAll(ALONE)) localStorage.removeItem(aloneKey(field));
+  try {
+    for (const field of form.querySelectorAll(ALONE)) localStorage.removeItem(aloneKey(field));
+  } catch {
+    // This browser keeps nothing for this page.
+  }
 }
 
 /** What the server gave back stands before what is kept here. */
