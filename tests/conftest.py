@@ -1,4 +1,4 @@
-"""One embedded Postgres server a run, one clean database a test."""
+"""One embedded Postgres server for a run that needs one, one clean database a test."""
 
 import asyncio
 import shutil
@@ -18,6 +18,8 @@ from email_assistant.db.migrate import migrate
 from tests import tables
 from tests.databases import TEMPLATE, databases
 
+pytest_plugins = ["tests.reruns", "tests.unchanged"]
+
 # The same cases every time, however slow the machine is.
 hypothesis.settings.register_profile("steady", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("steady")
@@ -28,14 +30,8 @@ _UNIT = Path(__file__).parent / "unit"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Start the run's one server in the process that outlives all workers."""
     # A shell has what runs in its background ignore Ctrl-C, and every process that a test starts would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    if hasattr(config, "workerinput"):
-        return
-    config.stash[_FOLDER] = Path(tempfile.mkdtemp(prefix="email-assistant-tests-"))
-    config.stash[_SERVER] = EmbeddedPostgres(config.stash[_FOLDER] / "postgres")
-    _prepare(config.stash[_SERVER])
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -68,20 +64,27 @@ def _further_cases(items: list[pytest.Item]) -> list[pytest.Item]:
     return further
 
 
-def _prepare(server: EmbeddedPostgres) -> None:
-    """Start it without waiting for disks, which no power cut tests here, and migrate the template of every database."""
-    with psycopg.connect(server.start(), autocommit=True) as conn:
-        for setting in ("fsync", "full_page_writes"):
-            conn.execute(f"alter system set {setting} = off")
-        conn.execute("select pg_reload_conf()")
-        conn.execute(f"create database {TEMPLATE}")
-    asyncio.run(migrate(server.url(TEMPLATE)))
+def _server(config: pytest.Config) -> EmbeddedPostgres:
+    """The run's one server, started by the first who needs it.
+
+    It doesn't wait for disks, as no power cut tests it here; the template of every database is migrated.
+    """
+    if _SERVER not in config.stash:
+        config.stash[_FOLDER] = Path(tempfile.mkdtemp(prefix="email-assistant-tests-"))
+        server = config.stash[_SERVER] = EmbeddedPostgres(config.stash[_FOLDER] / "postgres")
+        with psycopg.connect(server.start(), autocommit=True) as conn:
+            for setting in ("fsync", "full_page_writes"):
+                conn.execute(f"alter system set {setting} = off")
+            conn.execute("select pg_reload_conf()")
+            conn.execute(f"create database {TEMPLATE}")
+        asyncio.run(migrate(server.url(TEMPLATE)))
+    return config.stash[_SERVER]
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Tell a worker of pytest-xdist where the server is."""
-    node.workerinput["postgres_url"] = node.config.stash[_SERVER].url()
+    """Tell a worker of pytest-xdist where the server is, which this process starts, as it outlives all workers."""
+    node.workerinput["postgres_url"] = _server(node.config).url()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -100,7 +103,7 @@ def postgres_url(request: pytest.FixtureRequest) -> str:
     """The run's one server, as the URL of its database `postgres`."""
     if hasattr(request.config, "workerinput"):
         return str(request.config.workerinput["postgres_url"])
-    return request.config.stash[_SERVER].url()
+    return _server(request.config).url()
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from cryptography.fernet import Fernet
 from tests.doubles.front import Front
 from tests.doubles.model import Model
 from tests.doubles.nursery import Nursery, nursery
-from tests.doubles.ports import NO_CERTIFICATES, free_port
+from tests.doubles.ports import NO_CERTIFICATES, NotStarted, free_port
 
 T = TypeVar("T")
 
@@ -155,7 +155,7 @@ class Daemon:
         process = self._start("up", "up", "--host", "127.0.0.1", "--port", str(self._port), *arguments)
         self.wait_for(lambda: self._is_healthy() or not process.is_running, "the daemon answers /health")
         if not process.is_running:
-            raise AssertionError(f"the daemon ended\n{self.logs()}")
+            raise NotStarted(f"the daemon ended\n{self.logs()}")
         return process
 
     def worker(self, *, google_root: str | None = None, model_root: str | None = None) -> Process:

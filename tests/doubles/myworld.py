@@ -10,7 +10,7 @@ from typing import Self
 
 import httpx
 
-from tests.doubles.ports import free_port
+from tests.doubles.ports import NotStarted, free_port
 from tests.doubles.proxy import Proxy, Upstream
 
 _START_SECONDS = 60
@@ -46,7 +46,7 @@ class MyWorld:
                 return self
             except httpx.TransportError:
                 time.sleep(0.05)
-        raise AssertionError("myworld does not start")
+        raise NotStarted("myworld")
 
     def __exit__(self, *_: object) -> None:
         self._child.kill()

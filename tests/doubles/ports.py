@@ -9,6 +9,11 @@ from typing import Final
 NO_CERTIFICATES: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """For clients that speak plain HTTP: to read the certificates of all the world takes longer than most tests."""
 
+
+class NotStarted(Exception):
+    """A process or a port that a test needs did not come up: nothing was tried yet."""
+
+
 _CHOICE = random.SystemRandom()  # hypothesis seeds the shared generator, alike in every worker of the tests
 
 
