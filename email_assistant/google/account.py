@@ -7,7 +7,7 @@ from typing import Any
 
 from email_assistant.google.auth import Authorization, Exchange, oauth_uri
 from email_assistant.google.calendar import Calendar
-from email_assistant.google.client import GoogleClient, Wire
+from email_assistant.google.client import GoogleClient, Wire, methods
 from email_assistant.google.gmail import Gmail
 from email_assistant.google.quota import Quota
 
@@ -37,8 +37,8 @@ class GoogleAccount:
             token, oauth_uri(wire.root, "token"), wire.transport, wire.threads, exchange_token
         )
         client = GoogleClient(authorization, wire, timeout, quota)
-        self.gmail = Gmail(client, partial(wire.methods, "gmail", "v1"))
-        self.calendar = Calendar(client, partial(wire.methods, "calendar", "v3"), busy_calendars)
+        self.gmail = Gmail(client, partial(methods, "gmail", "v1"))
+        self.calendar = Calendar(client, partial(methods, "calendar", "v3"), busy_calendars)
 
 
 async def address_of(token: Mapping[str, Any], root: str | None, seconds: float) -> str:

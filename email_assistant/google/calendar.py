@@ -92,8 +92,8 @@ class Calendar:
     """One person's calendars. Every method raises the errors of `errors.py`."""
 
     def __init__(self, client: "GoogleClient", methods: Callable[..., Any], also_own: Collection[str] = ()) -> None:
-        """`methods`: `Wire.methods` of Calendar; `also_own` are names or ids of other people's calendars that count as
-        the person's time all the same."""
+        """`methods`: `client.methods` of Calendar; `also_own` are names or ids of other people's calendars that count
+        as the person's time all the same."""
         self._client = client
         self._settings = methods("settings")
         self._list = methods("calendarList")

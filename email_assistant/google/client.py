@@ -1,12 +1,13 @@
 """Runs the requests of google-api-python-client, which is synchronous, beside the event loop."""
 
 import asyncio
-import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
 
 import httplib2
 from googleapiclient.discovery import build_from_document  # type: ignore[attr-defined]
@@ -33,44 +34,44 @@ _THREADS: Final = 128
 
 
 class Wire:
-    """How this process reaches Google, or the server at `root`: the services, connections and threads of all accounts,
-    of which each would cost megabytes."""
+    """How this process reaches Google, or the server at `root`: the connections and threads of all accounts, of which
+    each would cost megabytes."""
 
     def __init__(self, root: str | None) -> None:
         self.root = root
         self.transport = Transport(connections=_THREADS)
         self.threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="google")
-        self._built: dict[tuple[str, ...], Any] = {}
 
-    def methods(self, service: str, version: str, *path: str) -> Any:
-        """The methods of a service under `path`, such as "users", "messages".
-
-        Their requests carry no transport of their own: run them with a `GoogleClient`.
-        """
-        of = (service, version, *path)
-        if of not in self._built:
-            of_parent = self.methods(*of[:-1]) if path else None
-            self._built[of] = getattr(of_parent, path[-1])() if path else self._build(service, version)
-        return self._built[of]
+    def uri(self, at_google: str) -> str:
+        """Where a request goes that was made for Google."""
+        if self.root is None:
+            return at_google
+        return self.root.rstrip("/") + urlsplit(at_google)._replace(scheme="", netloc="").geturl()
 
     async def aclose(self) -> None:
         """Wait for the calls under way, then close the connections."""
         await asyncio.to_thread(self.threads.shutdown)
         self.transport.close()
 
-    def _build(self, service: str, version: str) -> Any:
-        document = json.loads(get_static_doc(service, version))  # type: ignore[no-untyped-call]
-        if self.root is not None:
-            document["rootUrl"] = self.root.rstrip("/") + "/"
-        return build_from_document(document, http=object())
+
+@cache
+def methods(service: str, version: str, *path: str) -> Any:
+    """The methods of a service under `path`, such as "users", "messages".
+
+    Their requests carry no transport of their own: run them with a `GoogleClient`.
+    """
+    if path:
+        return getattr(methods(service, version, *path[:-1]), path[-1])()
+    document = get_static_doc(service, version)  # type: ignore[no-untyped-call]
+    return build_from_document(document, http=object())
 
 
 class _Http:
     """Stands for an httplib2.Http: what one request of google-api-python-client is executed with."""
 
-    def __init__(self, call: GoogleCall, transport: Transport, bearer: str, *, effect: bool) -> None:
+    def __init__(self, call: GoogleCall, wire: Wire, bearer: str, *, effect: bool) -> None:
         self._call = call
-        self._transport = transport
+        self._wire = wire
         self._bearer = bearer
         self._effect = effect
 
@@ -79,7 +80,8 @@ class _Http:
     ) -> tuple[httplib2.Response, bytes]:
         """Send once. Raises what any status but success means."""
         signed = {**(headers or {}), "authorization": f"Bearer {self._bearer}"}
-        reply = self._transport.send(self._call, method, uri, headers=signed, body=body, effect=self._effect)
+        at = self._wire.uri(uri)
+        reply = self._wire.transport.send(self._call, method, at, headers=signed, body=body, effect=self._effect)
         if not 200 <= reply.status < 300:
             raise refusal(self._call, reply)
         return httplib2.Response({**reply.headers, "status": str(reply.status)}), reply.data
@@ -178,7 +180,7 @@ class GoogleClient:
             raise call.failure("unexpected answer") from None
 
     def _answer(self, call: GoogleCall, bearer: str, request: HttpRequest, *, effect: bool) -> Any:
-        http: Any = _Http(call, self.wire.transport, bearer, effect=effect)
+        http: Any = _Http(call, self.wire, bearer, effect=effect)
         try:
             return request.execute(http=http, num_retries=0)
         except UnicodeDecodeError:

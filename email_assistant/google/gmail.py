@@ -119,7 +119,7 @@ class Gmail:
     """One person's mailbox."""
 
     def __init__(self, client: "GoogleClient", methods: Callable[..., Any]) -> None:
-        """`methods`: `Wire.methods` of Gmail."""
+        """`methods`: `client.methods` of Gmail."""
         self._client = client
         self._users = methods("users")
         self._history = methods("users", "history")

@@ -14,6 +14,7 @@ import pytest
 from googleapiclient.discovery import build_from_document  # type: ignore[attr-defined]
 
 from email_assistant.db.lease import held
+from email_assistant.google.client import methods
 from tests.doubles.google import Google
 from tests.doubles.model import Model
 from tests.doubles.serving import Hold
@@ -171,6 +172,7 @@ async def test_threads_and_services_are_not_of_one_account(
         return build_from_document(document, **more)
 
     monkeypatch.setattr("email_assistant.google.client.build_from_document", counted)
+    methods.cache_clear()
     boxes = await connected(home, OTHERS, tmp_path)
     for account_id in boxes:
         await home.works.polling.look(account_id)
