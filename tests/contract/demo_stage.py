@@ -5,7 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 from openai import OpenAI
 from openai.types.chat import ChatCompletion, ChatCompletionMessageFunctionToolCall
@@ -15,6 +15,7 @@ STRING = {"type": "string"}
 STRINGS = {"type": "array", "items": STRING}
 
 Messages = list[dict[str, Any]]
+Calls = list[tuple[str, dict[str, Any]]]
 
 
 def tool(name: str, required: dict[str, Any], **optional: Any) -> dict[str, Any]:
@@ -62,3 +63,38 @@ def complete(client: OpenAI, messages: Messages, **more: Any) -> ChatCompletion:
 def tool_calls(completion: ChatCompletion) -> list[ChatCompletionMessageFunctionToolCall]:
     calls = completion.choices[0].message.tool_calls or []
     return [call for call in calls if call.type == "function"]
+
+
+class Conversation:
+    """What a model calls and says, message by message, and what its calls are told to have come to."""
+
+    def __init__(self, client: OpenAI, messages: Messages, **more: Any) -> None:
+        self._client, self._messages, self._more = client, [*messages], more
+        self._step()
+
+    def _step(self) -> None:
+        completion = complete(self._client, self._messages, **self._more)
+        self._messages.append(completion.choices[0].message.model_dump(exclude_none=True))
+        called = tool_calls(completion)
+        self.text = completion.choices[0].message.content or ""
+        self.ids = [call.id for call in called]
+        self.calls: Calls = [(call.function.name, json.loads(call.function.arguments)) for call in called]
+
+    def answer(self, *results: str, **named: str) -> Self:
+        """Answer the calls in their order, or by their names, those left out with an empty text; and go on."""
+        assert len(results) <= len(self.calls)
+        assert named.keys() <= set(self.names)
+        for number, call_id in enumerate(self.ids):
+            result = results[number] if number < len(results) else named.get(self.names[number], "")
+            self._messages.append({"role": "tool", "tool_call_id": call_id, "content": result})
+        self._step()
+        return self
+
+    @property
+    def names(self) -> list[str]:
+        return [name for name, _ in self.calls]
+
+    def arguments(self, name: str) -> dict[str, Any]:
+        """Those of the only call of a tool."""
+        [arguments] = [arguments for called, arguments in self.calls if called == name]
+        return arguments

@@ -3,24 +3,22 @@
 Only the conversation's shape decides: nothing that stands inside a mail can add, remove or redirect a call.
 """
 
-import json
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 
-from .answers import Canned, canned
-from .meeting import FreeSlots, Plan, Wish, plan, read_free, sets_time, wish
+from .letters import dictated, reply, rewritten
 from .protocol import ModelCall, PromptMessage
-from .reading import Person, PromptMail, Step, read_instruction, read_mails, read_person, read_rounds
-from .reply import is_message, meeting_sentences, reply
-from .rewrite import declines, rewritten, told
-from .times import Proposal, at_minute, named_dates
-from .wording import patterns, shorten
+from .reading import CLOSING, Person, PromptMail, Step, read_mails, read_person, read_rounds
+from .times import at, clocks, named_days, spoken
+from .wording import PATTERNS, PHRASES, canned, sentence, shorten
 
 _SEND, _SCHEDULE, _CALENDAR = "send_email_tool", "schedule_meeting_tool", "check_calendar_tool"
 _QUESTION, _DONE = "Question", "Done"
-_CHOICE = patterns("mail")["choice"]
-_GO_ON = patterns("steps")["go_on"]
+_FREE = re.compile(r"^Free: (.*)$", re.MULTILINE)
+_SLOT = re.compile(r"(\d\d:\d\d)-(\d\d:\d\d)")
+_DEFAULT_MINUTES = 30
 
 
 @dataclass(frozen=True)
@@ -28,40 +26,34 @@ class MailCase:
     """Everything that the next step depends on."""
 
     mail: PromptMail
-    canned: Canned | None
+    known: Mapping[str, str]
     person: Person
     instruction: str
     steps: tuple[Step, ...]
 
-    def last(self, name: str) -> Step | None:
-        """The newest call of a tool."""
-        return next((step for step in reversed(self.steps) if step.name == name), None)
+    @property
+    def newest(self) -> dict[str, Step]:
+        """The newest call of each tool."""
+        return {step.name: step for step in self.steps}
 
     def settled(self, name: str) -> bool:
         """Whether a tool's newest call needs nothing more."""
-        step = self.last(name)
-        return step is not None and step.outcome in ("done", "ignored")
-
-    def failed(self, name: str) -> bool:
-        step = self.last(name)
-        return step is not None and step.outcome == "error"
+        return name in self.newest and self.newest[name].outcome in ("done", "ignored")
 
     @property
     def words(self) -> list[str]:
-        """What the person said in this run, oldest first."""
-        said = [self.instruction, *(told(step.result) for step in self.steps if step.outcome == "feedback")]
-        return [words for words in said if words]
+        """What the person said in this run, oldest first, without the letters that they changed themselves."""
+        feedback = (step.result for step in self.steps if step.outcome == "feedback")
+        return [PATTERNS["their_letter"].split(each, maxsplit=1)[0] for each in (self.instruction, *feedback)]
 
-    @property
-    def answer(self) -> str:
-        """The person's answer to our question about the mail; an answer about an error is no such answer."""
-        before = (None, *self.steps)
-        answers = [
-            step.result
-            for earlier, step in zip(before, self.steps, strict=False)
-            if step.name == _QUESTION and step.outcome == "feedback" and not (earlier and earlier.outcome == "error")
-        ]
-        return answers[-1] if answers else ""
+
+@dataclass(frozen=True)
+class Wish:
+    """When a meeting is wanted; `decided` if the person has set the time, free or not."""
+
+    start: datetime
+    minutes: int
+    decided: bool
 
 
 def next_calls(messages: Sequence[PromptMessage], tools: frozenset[str]) -> list[ModelCall]:
@@ -69,18 +61,19 @@ def next_calls(messages: Sequence[PromptMessage], tools: frozenset[str]) -> list
     case = _read_case(messages)
     if case is None:
         return []
-    wanted = _wanted_meeting(case) if {_CALENDAR, _SCHEDULE} <= tools else None
-    if _QUESTION in tools and (content := _question(case, wanted)):
+    wish = _wish(case) if {_CALENDAR, _SCHEDULE} <= tools else None
+    if _QUESTION in tools and (content := _question(case)):
         return [ModelCall(_QUESTION, {"content": content})]
-    asked = [day for step in case.steps if step.name == _CALENDAR for day in _days_of(step)]
-    if wanted and (unknown := [day for day in wanted.days if day not in asked]):
-        return [ModelCall(_CALENDAR, {"dates": [f"{day:%d-%m-%Y}" for day in unknown]})]
-    result = _meeting_result(case, wanted) if wanted else None
-    calls = []
-    if wanted and result and result.booked and not case.settled(_SCHEDULE):
-        calls.append(_schedule(case, result.booked, wanted.minutes))
+    calls, meeting = [], ""
+    if wish:
+        day, looked = {"dates": [f"{wish.start:%d-%m-%Y}"]}, case.newest.get(_CALENDAR)
+        if not looked or looked.arguments != day:
+            return [ModelCall(_CALENDAR, day)]
+        start, meeting = _settled_on(wish, looked.result)
+        if start and not case.settled(_SCHEDULE):
+            calls.append(_schedule(case, start, wish.minutes))
     if not case.settled(_SEND):
-        calls.append(_send(case, wanted, result))
+        calls.append(_send(case, meeting))
     return [call for call in [*calls, ModelCall(_DONE, {})] if call.name in tools]
 
 
@@ -88,108 +81,93 @@ def _read_case(messages: Sequence[PromptMessage]) -> MailCase | None:
     with_mail = [n for n, message in enumerate(messages) if message.role == "user" and read_mails(message.text)]
     if not with_mail:
         return None
-    prompt = messages[with_mail[-1]].text
-    rounds = read_rounds(messages[with_mail[-1] + 1 :], questions={_QUESTION}, looks={_CALENDAR})
-    steps = tuple(step for steps in rounds for step in steps if step.name != _DONE)
+    prompt, rounds = messages[with_mail[-1]].text, read_rounds(messages[with_mail[-1] + 1 :])
     mail = read_mails(prompt)[-1]
-    return MailCase(mail, canned(mail), read_person(messages), read_instruction(prompt), steps)
+    steps = tuple(step for steps in rounds for step in steps if step.name != _DONE)
+    told = prompt.rpartition(CLOSING)[2].partition("Instruction from the person:")[2].strip()
+    return MailCase(mail, canned(mail.sender, mail.new_text), read_person(messages), told, steps)
 
 
-def _question(case: MailCase, wanted: Wish | None) -> str:
-    """What only the person can answer: an error that a second try can't mend, or a choice that the mail asks for."""
-    answered = [number for number, step in enumerate(case.steps, 1) if step.name == _QUESTION]
-    for name, tries in ((_CALENDAR, 1), (_SCHEDULE, 2), (_SEND, 2)):
-        since = case.steps[answered[-1] :] if answered else case.steps
-        errors = [step for step in since if step.name == name and step.outcome == "error"]
-        if len(errors) >= tries and not case.settled(name):
-            return f"{name} failed: {errors[-1].result}\nWhat should I do?"
-    if case.steps or case.instruction or wanted:
-        return ""
-    if case.canned:
-        return case.canned.question
-    choice = next((s for s in case.mail.sentences if s.endswith("?") and _CHOICE.search(s)), "")
-    who = case.mail.sender_name or case.mail.sender
-    return f"{who} asks: “{shorten(choice, 300)}” What should I answer?" if choice else ""
+def _question(case: MailCase) -> str:
+    """What is to be asked: what only the person knows, before all else, or what to do about an error."""
+    if not case.steps:
+        return "" if case.instruction else case.known.get("question", "")
+    failed = [step for step in case.newest.values() if step.name in (_SCHEDULE, _SEND) and step.outcome == "error"]
+    is_asked = not failed or case.steps[-1].name == _QUESTION
+    return "" if is_asked else f"{failed[0].name} failed: {failed[0].result}\nWhat should I do?"
 
 
-def _wanted_meeting(case: MailCase) -> Wish | None:
-    if any(declines(step.result) for step in case.steps if step.outcome == "feedback"):
+def _wish(case: MailCase) -> Wish | None:
+    """When the mail, and after it the person, want a meeting; None where a day or a time is lacking, where it is
+    declined, and where the calendar can't be read."""
+    mail, now = case.mail, case.person.now
+    looked = case.newest.get(_CALENDAR)
+    if (looked and looked.outcome == "error") or any(map(PATTERNS["declines"].match, case.words)):
         return None
-    if case.failed(_CALENDAR) and case.words and not _GO_ON.match(case.words[-1]):
-        return None  # the calendar could not be read, and the person wants something else
-    if case.canned and not case.canned.plans_meeting and not case.words:
+    if case.known and "{meeting}" not in case.known.get("reply", ""):
         return None
-    return wish(case.mail, case.person, case.words, asks=case.canned is not None and case.canned.plans_meeting)
-
-
-def _days_of(step: Step) -> list[date]:
-    return named_dates(json.dumps(step.arguments), None)
-
-
-def _meeting_result(case: MailCase, wanted: Wish) -> Plan:
-    scheduled = case.last(_SCHEDULE)
-    if scheduled and scheduled.outcome == "done" and (start := _start_of(scheduled)):
-        return Plan(Proposal(start.date(), start.hour * 60 + start.minute))
-    free: FreeSlots = {}
-    for step in case.steps:
-        if step.name == _CALENDAR and step.outcome == "done":
-            free |= read_free(step.result, _days_of(step))
-    return plan(wanted, free)
-
-
-def _start_of(scheduled: Step) -> datetime | None:
-    """When it was booked: the person may have edited the call."""
-    try:
-        return datetime.fromisoformat(str(scheduled.arguments.get("start_time")))
-    except ValueError:
+    asking = [each for each in mail.questions if PATTERNS["meeting"].search(each)]
+    text = f"{mail.subject}\n{mail.new_text}" if case.known else "\n".join(asking)
+    days, times = named_days(text, mail.written or now.date())[:1], clocks(text)[:1]
+    if not days or not times:
         return None
+    said_days = [day for words in case.words for day in named_days(words, now.date())]
+    said_times = [clock for words in case.words for clock in clocks(words)[-1:]]
+    start = at([*days, *said_days][-1], [*times, *said_times][-1])
+    rules = [int(found[1]) for rule in case.person.rules if (found := PATTERNS["rule_minutes"].search(rule))]
+    wish = Wish(start, [_DEFAULT_MINUTES, *rules][-1], decided=bool(said_days or said_times))
+    return wish if start >= now else None
 
 
-def _schedule(case: MailCase, moment: Proposal, minutes: int) -> ModelCall:
-    start = at_minute(moment.day, moment.start or 0)
-    own = case.person.address
-    others = [address.lower() for address in case.mail.others if own and address.lower() != own]
-    attendees = [case.mail.sender, *([] if case.failed(_SCHEDULE) else others)]
+def _settled_on(wish: Wish, looked: str) -> tuple[datetime | None, str]:
+    """When the meeting is to be, if it can, and what a reply says about it."""
+    lasts, day = timedelta(minutes=wish.minutes), f"{wish.start:%Y-%m-%d}"
+    slots = [_SLOT.findall(free) for free in _FREE.findall(looked)[-1:]]
+    free = [[datetime.fromisoformat(f"{day}T{clock}") for clock in slot] for found in slots for slot in found]
+    if wish.decided or any(first <= wish.start and wish.start + lasts <= end for first, end in free):
+        return wish.start, PHRASES["booked"].format(moment=spoken(wish.start))
+    taken = PHRASES["taken"].format(moment=spoken(wish.start))
+    others = [start for first, end in free for start in (first, end - lasts) if end - first >= lasts]
+    if not others:
+        return None, f"{taken}\n\n{PHRASES['nothing_free']}"
+    nearest = min(others, key=lambda start: abs(start - wish.start))
+    return None, f"{taken}\n\n{PHRASES['offer'].format(moment=spoken(nearest))}"
+
+
+def _schedule(case: MailCase, start: datetime, minutes: int) -> ModelCall:
     return ModelCall(
         _SCHEDULE,
         {
-            "attendees": list(dict.fromkeys(attendees)),
-            "title": (case.canned and case.canned.entry.title)
-            or shorten(case.mail.subject, 80)
-            or f"Meeting with {case.mail.sender_name or case.mail.sender}",
+            "attendees": [case.mail.sender],
+            "title": case.known.get("title") or shorten(case.mail.subject, 80) or f"Meeting with {case.mail.sender}",
             "start_time": start.isoformat(),
             "end_time": (start + timedelta(minutes=minutes)).isoformat(),
-            "organizer_email": own,
+            "organizer_email": case.person.address,
             "timezone": case.person.timezone,
         },
     )
 
 
-def _send(case: MailCase, wanted: Wish | None, result: Plan | None) -> ModelCall:
-    about_meeting = meeting_sentences(wanted, result) if wanted and result else []
-    text = _again(case, wanted) or reply(
-        case.mail, case.person, _words_for_reply(case, wanted), about_meeting, case.answer, case.canned
+def _send(case: MailCase, meeting: str) -> ModelCall:
+    address = {"email_id": case.mail.id, "email_address": case.mail.reply_address}
+    return ModelCall(_SEND, {**address, "response_text": _again(case, meeting) or _first(case, meeting)})
+
+
+def _first(case: MailCase, meeting: str) -> str:
+    said = [dictated(words) for words in case.words]
+    if case.instruction:
+        said[0] = said[0] or sentence(case.instruction)
+    answer = next((sentence(step.result) for step in case.steps[:1] if step.name == _QUESTION), "")
+    return reply(case.mail, case.person, list(filter(None, said)), meeting, answer, case.known)
+
+
+def _again(case: MailCase, meeting: str) -> str:
+    """The letter that stood there, changed as the person asked since; "": there is none, or of another meeting."""
+    written = case.newest.get(_SEND)
+    standing = str(written.arguments.get("response_text", "")) if written else ""
+    if not written or meeting.partition(".")[0] not in standing:
+        return ""
+    said = [step.result for step in (written, case.steps[-1]) if step.outcome == "feedback"]
+    return rewritten(
+        standing, said[0] if said and case.steps[-1].name in (_SEND, _QUESTION) else "", case.mail, case.person
     )
-    arguments = {"email_id": case.mail.id, "response_text": text}
-    if not case.failed(_SEND):  # without an address the mail goes to the thread's own
-        arguments["email_address"] = case.mail.reply_address
-    return ModelCall(_SEND, arguments)
-
-
-def _again(case: MailCase, wanted: Wish | None) -> str | None:
-    """The letter that stood there, as the person wants it changed; None where another is to be written."""
-    last = case.last(_SEND)
-    if last is None or last.outcome != "feedback" or (wanted and sets_time(told(last.result))):
-        return None
-    return rewritten(str(last.arguments.get("response_text", "")), last.result, case.mail, case.person)
-
-
-def _words_for_reply(case: MailCase, wanted: Wish | None) -> list[str]:
-    """The person's words that belong in the mail or change how it is written; those that set a time are kept out."""
-    about_call = [told(step.result) for step in case.steps if step.name == _SCHEDULE]
-    words = [word for word in case.words if word != case.answer and word not in about_call]
-    if case.failed(_CALENDAR):  # the answer to whether to go on all the same
-        words = [word for word in words if not _GO_ON.match(word)]
-    if wanted is None or not wanted.decided:
-        return words
-    return [word for word in words if is_message(word) or not sets_time(word)]

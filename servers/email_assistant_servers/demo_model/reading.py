@@ -1,32 +1,33 @@
-"""Read what stands in a prompt: the mails, the person, what was called. Mail text is only ever read as data."""
+"""Read what stands in a prompt: mails, the person, what was called. Mail text is only read as data."""
 
 import json
 import re
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from email.utils import getaddresses, parseaddr
+from email.utils import parseaddr
 from functools import cached_property
 from typing import Any, Literal
 
-from .protocol import JsonObject, PromptMessage
-from .times import at_minute, named_dates
-from .wording import ADDRESS, patterns, shorten
+from .protocol import Function, PromptMessage
+from .times import at, clocks, named_days
+from .wording import ADDRESS, PATTERNS, shorten
 
-_MAIL = patterns("mail")
-_STEPS = patterns("steps")
-_OPENING = re.compile(r"^<mail\b([^>]*)>[ \t]*$", re.MULTILINE)
-_CLOSING = "</mail>"
-_HEADER = re.compile(r"^([A-Za-z][A-Za-z-]*):[ \t]*(.*)$")
-_INSTRUCTION = re.compile(r"^Instruction from the person:\s*(.+)", re.MULTILINE | re.DOTALL)
-_BULLET = re.compile(r"^[ \t]*(?:[-*•]|\d+[.)])[ \t]+(.+)$", re.MULTILINE)
-_QUOTED_TAIL = re.compile(r"^On .{0,200}wrote\b.{0,80}:\s*$.*", re.MULTILINE | re.DOTALL)
+_OPENING = re.compile(r'^<mail\b(?: id="([^"\n]*)")?[^>\n]*>[ \t]*$', re.MULTILINE)
+CLOSING = "</mail>"
+_HEADER = re.compile(r"^([A-Za-z-]+):[ \t]*(.*)$", re.MULTILINE)
+_RULE = re.compile(r"^[ \t]*(?:-|\d+[.)])[ \t]+(.+)$", re.MULTILINE)
+_QUOTED_TAIL = re.compile(r"^On .{0,200}?\bwrote:$", re.MULTILINE | re.DOTALL)
 _QUOTED_LINE = re.compile(r"^>.*$\n?", re.MULTILINE)
-_SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|\n+")
-_WRAPPED = re.compile(r"(?<=[^\n]{60})\n(?!\n)")  # a short line ends where its writer ended it
+_SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|\n\s*\n")
 _PERSON = re.compile(rf"\b(?:for|of) (?P<name>[^<>\n]{{0,80}}?) ?<?(?P<address>{ADDRESS.pattern})")
-_NOW_CLOCK = re.compile(r"(?<![+\d-])\b([01]?\d|2[0-3]):([0-5]\d)\b")
+_NOW = re.compile(r"\b(?:Today|It) is (\w+ \d{1,2} \w+ \d{4}(?:, \d\d:\d\d)?)")
 
+_ASKING = frozenset({"Question", "request_clarification"})
+_REVIEWED = frozenset({"send_email_tool", "schedule_meeting_tool", "create_event", "update_event"})
+_FAILED = re.compile(r"Error:|Not done:")
+_DONE = re.compile(r"Sent to|Meeting scheduled|<|$")  # how a reviewed call's result begins; else the person speaks
+_IGNORED = "The person ignored this"
 StepOutcome = Literal["done", "feedback", "error", "ignored"]
 
 
@@ -46,49 +47,34 @@ class PromptMail:
     @property
     def reply_address(self) -> str:
         """Where a reply goes: Reply-To if given, else the sender."""
-        return parseaddr(self.headers.get("reply-to", ""))[1] or parseaddr(self.headers.get("from", ""))[1]
-
-    @property
-    def others(self) -> list[str]:
-        """The addresses in To and Cc."""
-        fields = [self.headers[name] for name in ("to", "cc") if name in self.headers]
-        return [address for _, address in getaddresses(fields) if "@" in address]
+        return parseaddr(self.headers.get("reply-to", ""))[1] or self.sender
 
     @property
     def sender_name(self) -> str:
-        """The sender's full name, guessed from the address if none is given; "" if it is no person's."""
-        name, address = parseaddr(self.headers.get("from", ""))
-        name = name.strip(" \"'") or " ".join(re.findall(r"[^\W\d_]{2,}", address.partition("@")[0])).title()
-        if _MAIL["no_person"].search(name):
-            return ""
-        last, comma, first = name.partition(",")
-        return f"{first.strip()} {last.strip()}" if comma else name
+        """The sender's full name; "" if it is no person's."""
+        name = parseaddr(self.headers.get("from", ""))[0].strip(" \"'")
+        return "" if PATTERNS["no_person"].search(name) else name
 
     @property
     def subject(self) -> str:
         """The subject without its reply and forward prefixes."""
-        return _MAIL["reply_prefix"].sub("", self.headers.get("subject", "")).strip()
+        return PATTERNS["reply_prefix"].sub("", self.headers.get("subject", "")).strip()
 
     @property
-    def new_text(self) -> str:
-        """The text without quoted history."""
-        return _QUOTED_LINE.sub("", _QUOTED_TAIL.sub("", self.text)).strip()
+    def written(self) -> date | None:
+        return next(iter(named_days(self.headers.get("date", ""), date.min)), None)
 
     @cached_property
-    def sentences(self) -> list[str]:
-        """The sentences of the new text, without the salutation."""
-        flowing = _MAIL["salutation"].sub("", _WRAPPED.sub(" ", self.new_text))
-        return [sentence.strip() for sentence in _SENTENCE_END.split(flowing) if sentence.strip()]
+    def new_text(self) -> str:
+        """The text without quoted history."""
+        quoted = _QUOTED_TAIL.search(self.text)
+        return _QUOTED_LINE.sub("", self.text[: quoted.start()] if quoted else self.text).strip()
 
-    @property
-    def question(self) -> str:
-        """The first question of the new text, shortened, or ""."""
-        return shorten(next((sentence for sentence in self.sentences if sentence.endswith("?")), ""), 200)
-
-    @property
-    def date(self) -> date | None:
-        """The day it was written."""
-        return next(iter(named_dates(self.headers.get("date", ""), None)), None)
+    @cached_property
+    def questions(self) -> list[str]:
+        """What the new text asks, each shortened."""
+        text = PATTERNS["salutation"].sub("", self.new_text, count=1)
+        return [shorten(each, 200) for each in _SENTENCE_END.split(text) if each.rstrip().endswith("?")]
 
 
 @dataclass(frozen=True)
@@ -98,12 +84,8 @@ class Person:
     name: str
     address: str
     timezone: str
-    now: datetime | None
+    now: datetime
     rules: tuple[str, ...]
-
-    @property
-    def today(self) -> date | None:
-        return self.now.date() if self.now else None
 
 
 @dataclass(frozen=True)
@@ -120,78 +102,50 @@ def read_mails(text: str) -> list[PromptMail]:
     """The mails in a prompt, in order. A block ends at the last closing line before the next one opens."""
     openings = list(_OPENING.finditer(text))
     ends = [*(opening.start() for opening in openings[1:]), len(text)]
-    return [_read_mail(opening[1], text[opening.end() : end]) for opening, end in zip(openings, ends, strict=False)]
+    return [_read_mail(found[1] or "", text[found.end() : end]) for found, end in zip(openings, ends, strict=False)]
 
 
-def _read_mail(attributes: str, block: str) -> PromptMail:
-    headers: dict[str, str] = {}
-    lines = (block.rpartition(_CLOSING)[0] or block).lstrip("\n").split("\n")
-    while lines and (header := _HEADER.match(lines[0])):
-        headers[header[1].lower()] = header[2].strip()
-        lines.pop(0)
-    found = re.search(r'\bid="([^"]*)"', attributes)
-    return PromptMail(found[1] if found else "", headers, "\n".join(lines).strip())
-
-
-def read_instruction(text: str) -> str:
-    """The person's instruction, which stands behind the last mail, or ""."""
-    found = _INSTRUCTION.search(text.rpartition(_CLOSING)[2])
-    return found[1].strip() if found else ""
+def _read_mail(mail_id: str, block: str) -> PromptMail:
+    head, _, body = (block.rpartition(CLOSING)[0] or block).partition("\n\n")
+    return PromptMail(mail_id, {name.lower(): value.strip() for name, value in _HEADER.findall(head)}, body.strip())
 
 
 def read_person(messages: Iterable[PromptMessage]) -> Person:
     """The person and their rules, from the system messages alone."""
     text = "\n".join(message.text for message in messages if message.role in ("system", "developer"))
-    who = _PERSON.search(text)
-    zone = re.search(r"\bTimezone: ([\w+/-]+)", text)
+    who, zone = _PERSON.search(text), re.search(r"\bTimezone: ([\w+/-]+)", text)
+    now = _NOW.findall(text)[-1:]  # what changes most stands last
+    days = named_days(now[0], date.min) if now else []
     return Person(
         name=who["name"].strip() if who else "",
         address=who["address"].lower() if who else "",
         timezone=zone[1] if zone else "UTC",
-        now=_now(text),
-        rules=tuple(bullet.strip() for bullet in _BULLET.findall(text)),
+        now=at(days[0], [0, *clocks(now[0])][-1]) if days else at(date.min, 0),
+        rules=tuple(rule.strip() for rule in _RULE.findall(text)),
     )
 
 
-def _now(system: str) -> datetime | None:
-    """What changes most stands last in a prompt, behind what is told about the person."""
-    days, clocks = named_dates(system, None), _NOW_CLOCK.findall(system)
-    hour, minute = clocks[-1] if clocks else (0, 0)
-    return at_minute(days[-1], int(hour) * 60 + int(minute)) if days else None
-
-
-def read_rounds(messages: Sequence[PromptMessage], *, questions: Set[str], looks: Set[str]) -> list[list[Step]]:
-    """The tool calls of each message that has any, in order.
-
-    What answers a tool in `questions` is always the person's words, what answers one in `looks` never."""
-    results = {message.tool_call_id: message.text for message in messages if message.role == "tool"}
+def read_rounds(messages: Sequence[PromptMessage]) -> list[list[Step]]:
+    """The tool calls of each message that has any, in order."""
+    results = {message.tool_call_id: message.text.strip() for message in messages if message.role == "tool"}
     return [
-        [_read_step(call["function"], results.get(call["id"], ""), questions, looks) for call in message.tool_calls]
+        [_read_step(call.function, results.get(call.id, "")) for call in message.tool_calls]
         for message in messages
         if message.tool_calls
     ]
 
 
-def _read_step(call: JsonObject, result: str, questions: Set[str], looks: Set[str]) -> Step:
+def _read_step(called: Function, result: str) -> Step:
     try:
-        parsed = json.loads(call["arguments"])
-    except ValueError:
-        parsed = {}
-    name = call["name"]
-    outcome = _outcome(result, is_question=name in questions, is_look=name in looks)
-    frameless = _STEPS["frame"].sub("", result.strip())
-    return Step(name, parsed if isinstance(parsed, dict) else {}, frameless, outcome)
+        read = json.loads(called.arguments)
+    except (ValueError, RecursionError):
+        read = None
+    return Step(called.name, read if isinstance(read, dict) else {}, result, _outcome(called.name, result))
 
 
-def _outcome(result: str, *, is_question: bool, is_look: bool) -> StepOutcome:
-    is_data = not result.strip() or result.lstrip().startswith(("{", "<"))  # a program wrote it
-    is_error = bool(_STEPS["error"].match(result))
-    if is_look:
-        return "error" if is_error else "done"
-    if _STEPS["ignored"].search(result) and not is_data:
+def _outcome(name: str, result: str) -> StepOutcome:
+    if name in _ASKING | _REVIEWED and result.startswith(_IGNORED):
         return "ignored"
-    if is_question or _STEPS["frame"].match(result):
-        return "feedback"
-    if is_error:
+    if name not in _ASKING and _FAILED.match(result):
         return "error"
-    return "done" if is_data or _STEPS["success"].match(result) else "feedback"
+    return "feedback" if name in _ASKING or (name in _REVIEWED and not _DONE.match(result)) else "done"

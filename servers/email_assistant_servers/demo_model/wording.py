@@ -1,4 +1,4 @@
-"""What the model understands and says: `wording.yaml`, and how a sentence is tidied."""
+"""What the model understands and says, by `wording.yaml`, and what of mails that it knows, by `answers.yaml`."""
 
 import re
 from pathlib import Path
@@ -6,22 +6,43 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-_FILE: dict[str, Any] = YAML(typ="safe").load(Path(__file__).with_suffix(".yaml"))
-ABILITIES: str = _FILE["abilities"]
-SELF_DESCRIPTION = ABILITIES.partition(" It understands")[0]
-SAYS: str = _FILE["says"]
-PHRASES: dict[str, Any] = _FILE["phrases"]
-ADDRESS = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")  # an e-mail address as people write it in a sentence
 
-
-def patterns(concern: str) -> dict[str, re.Pattern[str]]:
-    """The patterns of a concern by name, in the file's order."""
-    return {name: _pattern(wording) for name, wording in _FILE[concern].items()}
+def _read(name: str) -> Any:
+    return YAML(typ="safe").load(Path(__file__).with_name(name))
 
 
 def _pattern(wording: str | list[str]) -> re.Pattern[str]:
     expression = wording if isinstance(wording, str) else rf"\b(?:{'|'.join(wording)})\b"
-    return re.compile(expression, re.IGNORECASE)
+    return re.compile(expression, re.IGNORECASE | re.DOTALL)
+
+
+_FILE: dict[str, Any] = _read("wording.yaml")
+_ANSWERS: list[dict[str, str]] = _read("answers.yaml")
+ABILITIES: str = _FILE["abilities"]
+SELF_DESCRIPTION = ABILITIES.partition(" It understands")[0]
+SAYS: str = _FILE["says"]
+PHRASES: dict[str, str] = _FILE["phrases"]
+PATTERNS = {name: _pattern(wording) for name, wording in _FILE["patterns"].items()}
+ADDRESS = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+")  # as people write it in a sentence
+
+
+def by_rule(rules: str, text: str) -> dict[str, str]:
+    """What the first of the file's `rules` says whose expression the text fits; empty: none does."""
+    return _first_fitting(_FILE[rules], text)
+
+
+def canned(sender: str, text: str) -> dict[str, str]:
+    """The file's answer to a mail; empty: it has none. What it leaves open stands as {meeting} and {answer}."""
+    return _first_fitting([each for each in _ANSWERS if each["sender"] == sender], " ".join(text.split()))
+
+
+def _first_fitting(rules: list[dict[str, str]], text: str) -> dict[str, str]:
+    """With what the expression found in place of `{…}`."""
+    for rule in rules:
+        if found := re.search(rule["when"], text, re.IGNORECASE | re.MULTILINE):
+            facts = {"meeting": "{meeting}", "answer": "{answer}", **found.groupdict()}
+            return {name: said.format(**facts) for name, said in rule.items() if name != "when"}
+    return {}
 
 
 def shorten(text: str, limit: int) -> str:
@@ -32,12 +53,6 @@ def shorten(text: str, limit: int) -> str:
 
 def sentence(text: str) -> str:
     """With a capital at its start and a stop at its end."""
-    return full_stop(capital(" ".join(text.split())))
-
-
-def capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def full_stop(text: str) -> str:
-    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
+    text = " ".join(text.split())
+    stop = "" if text.endswith((".", "!", "?", "…")) else "."
+    return f"{text[:1].upper()}{text[1:]}{stop}"
