@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
+import yaml
 from pydantic import Field, TypeAdapter
-from ruamel.yaml import YAML
 
 from .reading import PromptMail
 
@@ -63,7 +63,7 @@ def canned(mail: PromptMail) -> Canned | None:
 
 
 def _read() -> list[_Entry]:
-    written = YAML(typ="safe").load(Path(__file__).with_suffix(".yaml"))
+    written = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
     return TypeAdapter(list[_Entry]).validate_python(
         [{**each, "says": re.compile(each["says"], re.IGNORECASE)} for each in written]
     )

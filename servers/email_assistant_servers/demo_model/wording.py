@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
+import yaml
 
-_FILE: dict[str, Any] = YAML(typ="safe").load(Path(__file__).with_suffix(".yaml"))
+_FILE: dict[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
 ABILITIES: str = _FILE["abilities"]
 SELF_DESCRIPTION = ABILITIES.partition(" It understands")[0]
 SAYS: str = _FILE["says"]
