@@ -38,9 +38,8 @@ def new_key() -> str:
 def public_key(key: str) -> str:
     """The public half, as browsers take it (`applicationServerKey`)."""
     half = load_pem_private_key(key.encode(), None).public_key()
-    return (
-        base64.urlsafe_b64encode(half.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)).decode().rstrip("=")
-    )
+    point = half.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
+    return base64.urlsafe_b64encode(point).rstrip(b"=").decode()
 
 
 def check_keys(p256dh: str, auth: str) -> None:
