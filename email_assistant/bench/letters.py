@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from importlib.resources import files
 
-from ruamel.yaml import YAML
+from email_assistant.core_yaml import load
 
 PERSON = "ada@bench.example"
 
@@ -16,7 +16,7 @@ class SampleLetter:
     html: str = ""
 
 
-_ALL = YAML(typ="safe").load((files(__package__) / "letters.yaml").read_text("utf-8"))
+_ALL = load((files(__package__) / "letters.yaml").read_text("utf-8"))
 PROMOTION, INVOICE, DINNER, PLANNING, NEWSLETTER = (
     SampleLetter(**_ALL[name]) for name in ("promotion", "invoice", "dinner", "planning", "newsletter")
 )

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from ruamel.yaml import YAML
+from email_assistant.core_yaml import load
 
-_ALL: Mapping[str, Any] = YAML(typ="safe").load(files("email_assistant.inbox").joinpath("refinements.yaml").read_text())
+_ALL: Mapping[str, Any] = load(files("email_assistant.inbox").joinpath("refinements.yaml").read_text())
 _THEIR_TEXT = f"\n\n{_ALL['their text']}\n\n"
 
 
@@ -23,9 +23,9 @@ class Refinement:
     """What is said of the other parts of the same proposal."""
 
 
-REFINEMENTS = {each["name"].lower(): Refinement(**each) for each in _ALL["asked by a key"]}
-BESIDE: str = _ALL["in words"]["beside"]
+BESIDE: str = _ALL["beside"]
 """What is said of the other parts where a person says in their own words what should be different about one."""
+REFINEMENTS = {each["name"].lower(): Refinement(**{"beside": BESIDE, **each}) for each in _ALL["asked by a key"]}
 _SAID_FOR_THEM = {each.words: each.name for each in REFINEMENTS.values()}
 _ASIDE = {BESIDE, *(each.beside for each in REFINEMENTS.values())}
 

@@ -5,13 +5,20 @@ import binascii
 import time
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any
+from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
 
 from email_assistant.errors import AssistantError
 
+_CURVE: Final = ec.SECP256R1()  # which RFC 8291 and RFC 8292 name
 _KEPT_SECONDS = 12 * 3600  # how long a push service keeps a message for a browser that is off
 _SIGNED_SECONDS = 12 * 3600  # RFC 8292 allows 24 hours at most, by the push service's clock
 
@@ -24,23 +31,21 @@ class BadSubscription(AssistantError):
 
 def new_key() -> str:
     """A private key to be known by, as PEM."""
-    from pywebpush import Vapid  # type: ignore[import-untyped]
-
-    vapid = Vapid()
-    vapid.generate_keys()
-    return str(vapid.private_pem().decode())
+    key = ec.generate_private_key(_CURVE)
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
 
 
 def public_key(key: str) -> str:
     """The public half, as browsers take it (`applicationServerKey`)."""
-    point = _vapid(key).public_key.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
+    half = load_pem_private_key(key.encode(), None).public_key()
+    point = half.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
     return base64.urlsafe_b64encode(point).rstrip(b"=").decode()
 
 
 def check_keys(p256dh: str, auth: str) -> None:
     """Raises BadSubscription."""
     try:
-        ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), _decoded(p256dh))
+        ec.EllipticCurvePublicKey.from_encoded_point(_CURVE, _decoded(p256dh))
         secret = _decoded(auth)
     except (ValueError, binascii.Error):
         raise BadSubscription("p256dh is no public key of a browser") from None
@@ -51,26 +56,26 @@ def check_keys(p256dh: str, auth: str) -> None:
 def sealed(key: str, contact: str, subscription: Mapping[str, str], message: bytes) -> tuple[dict[str, str], bytes]:
     """Headers and body of the request to the subscription's push service. `contact`: a mailto: or https: address for
     the push service's operators; `subscription`: `url`, `p256dh` and `auth`."""
+    import http_ece  # type: ignore[import-untyped]
     import httpx
-    from pywebpush import WebPusher  # heavy: it brings two HTTP clients
+    import jwt
 
     url = httpx.URL(subscription["url"])
-    body = WebPusher({"endpoint": str(url), "keys": {k: subscription[k] for k in ("p256dh", "auth")}}).encode(message)
+    body: bytes = http_ece.encrypt(
+        message,
+        private_key=ec.generate_private_key(_CURVE),
+        dh=_decoded(subscription["p256dh"]),
+        auth_secret=_decoded(subscription["auth"]),
+    )
     claims = {"aud": f"{url.scheme}://{url.netloc.decode()}", "exp": int(time.time()) + _SIGNED_SECONDS, "sub": contact}
     headers = {
-        **_vapid(key).sign(claims),
+        "Authorization": f"vapid t={jwt.encode(claims, key, 'ES256')},k={public_key(key)}",
         "Content-Encoding": "aes128gcm",
         "Content-Type": "application/octet-stream",
         "TTL": str(_KEPT_SECONDS),
         "Topic": "waiting",  # a newer notice takes the place of one that no browser has fetched
     }
-    return headers, body["body"]
-
-
-def _vapid(key: str) -> Any:
-    from pywebpush import Vapid
-
-    return Vapid.from_pem(key.encode())
+    return headers, body
 
 
 def _decoded(value: str) -> bytes:

@@ -4,8 +4,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import yaml
 from fastapi import FastAPI
-from ruamel.yaml import YAML
 
 _EXAMPLES = Path(__file__).with_name("examples.yaml")
 
@@ -13,7 +13,8 @@ _EXAMPLES = Path(__file__).with_name("examples.yaml")
 @cache
 def examples() -> dict[str, Any]:
     """What requests and answers look like, by the name of their model."""
-    found: dict[str, Any] = YAML(typ="safe").load(_EXAMPLES)
+    # Ours, so it may repeat parts of itself by aliases.
+    found: dict[str, Any] = yaml.safe_load(_EXAMPLES.read_text())
     return found
 
 

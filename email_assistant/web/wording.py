@@ -5,9 +5,8 @@ from datetime import UTC, datetime
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
 
-from ruamel.yaml import YAML
-
 from email_assistant.accounts.account import Mode
+from email_assistant.core_yaml import load
 from email_assistant.gate.call import Rule
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.sentences import cut
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from email_assistant.work.rows import RunRow
 
 Button = Answer | Literal["change"]
-_WORDS: Mapping[str, Any] = YAML(typ="safe").load(files("email_assistant.web").joinpath("wording.yaml").read_text())
+_WORDS: Mapping[str, Any] = load(files("email_assistant.web").joinpath("wording.yaml").read_text())
 
 WHAT_A_MAILBOX_ADDS: str = _WORDS["what a mailbox adds"]
 _BUTTONS: Mapping[str, Mapping[Button, str]] = _WORDS["buttons"]

@@ -18,8 +18,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from ruamel.yaml import YAML
-
+from email_assistant.core_yaml import load
 from email_assistant.gate.answers import answer
 from email_assistant.gate.call import Proposed, Subject
 from email_assistant.gate.doubts import doubts
@@ -92,7 +91,7 @@ def held(scenario: Scenario) -> list[Judged]:
 
 
 def scenarios(path: Path = _FILE) -> list[Scenario]:
-    tree = YAML(typ="safe", pure=True).load(path.read_text())
+    tree = load(path.read_text())
     tools = {name: Subject("own", labels, _review(labels)) for name, labels in shipped_labels().items()}
     tools |= {name: _subject(told) for name, told in tree["tools"].items()}
     return [

@@ -115,7 +115,7 @@ async def compare(where: str, bare: ClientSession, pooled: Servers, calls: int) 
 async def run(calls: int) -> bool:
     load = os.getloadavg()[0]
     print(f"{platform.platform()}, {os.cpu_count()} cores, load {load:.1f}, Python {platform.python_version()}")
-    print(", ".join(f"{name} {version(name)}" for name in ("mcp", "langchain-mcp-adapters", "httpx", "anyio")))
+    print(", ".join(f"{name} {version(name)}" for name in ("mcp", "httpx", "anyio")))
     added: dict[str, float] = {}
 
     async def in_process(_: UUID) -> Server[Any, Any]:

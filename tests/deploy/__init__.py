@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
-from ruamel.yaml import YAML
+import yaml
 
 REPOSITORY: Final = Path(__file__).parents[2]
 FOLDER: Final = REPOSITORY / "deploy"
@@ -15,7 +15,7 @@ PARTS: Final = ("api", "scheduler", "worker")
 
 def documents(text: str) -> list[dict[str, Any]]:
     """What a YAML stream holds."""
-    return [document for document in YAML(typ="safe").load_all(text) if document is not None]
+    return [document for document in yaml.safe_load_all(text) if document is not None]
 
 
 def commands_under(heading: str) -> str:

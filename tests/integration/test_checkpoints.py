@@ -1,19 +1,21 @@
 """Checkpoints behind the lease: a worker that was only slow can write nothing over its successor."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import operator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 from uuid import UUID, uuid4
 
 import psycopg
 import pytest
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import Command, interrupt
+from langgraph.types import Command, Send, interrupt
 
 from email_assistant.db.checkpoints import FencedSaver, run_config
 from email_assistant.db.lease import HELD, Lease, LeaseLost, claim, held
@@ -178,6 +180,67 @@ class TestFence:
                 await conversation.execute("select from threads where id = %s for update nowait", conversation.id)
         await late
         assert await conversation.rows() == rows
+
+
+class Parts(TypedDict, total=False):
+    said: Annotated[list[str], operator.add]
+
+
+class TestNamesOfLangGraph:
+    """Those that it documents nowhere, and that tell which of its writes are left out: by another name what a
+    conversation needs would not be kept, or all would be."""
+
+    async def kept(self, conversation: Conversation, saver: "BaseCheckpointSaver[Any]") -> None:
+        """Run a graph: a node that is triggered, two tasks that it sends, a node that is triggered by these."""
+
+        async def said(_: object, name: str) -> Parts:
+            return {"said": [name]}
+
+        def sent(_: Parts) -> Sequence[Send]:
+            return [Send("each", {}), Send("each", {})]
+
+        graph = StateGraph(Parts)
+        for name in ("first", "each", "last"):
+            graph.add_node(name, partial(said, name=name))
+        graph.add_edge(START, "first")
+        graph.add_conditional_edges("first", sent, ["each"])
+        graph.add_edge("each", "last")
+        graph.add_edge("last", END)
+        config = run_config(conversation.run, await conversation.claim())
+        result = await graph.compile(saver).ainvoke({"said": []}, config, durability="sync")
+        assert result == {"said": ["first", "each", "each", "last"]}
+
+    async def test_they_are_as_we_know_them(self, conversation: Conversation) -> None:
+        """By LangGraph's own checkpointer, which keeps all."""
+        await self.kept(conversation, AsyncPostgresSaver(conversation.pool))
+        channels = "select checkpoint->'channel_values' as of from checkpoints order by (metadata->>'step')::int"
+        triggers = [
+            [name for name in row["of"] if name.startswith("branch:to:")]
+            for row in await conversation.execute(channels)
+        ]
+        assert triggers == [[], ["branch:to:first"], [], ["branch:to:last"], []]
+        tasks = await conversation.execute("select distinct task_path from checkpoint_writes order by 1")
+        kinds = [row["task_path"].partition(",")[0] for row in tasks]
+        assert kinds == [*3 * ["~__pregel_pull"], *2 * ["~__pregel_push"]]  # one takes the input
+
+    async def test_by_them_only_what_is_needed_is_kept(self, conversation: Conversation) -> None:
+        """Of the triggered tasks no writes, and no end."""
+        await self.kept(conversation, FencedSaver(conversation.pool, keeps_ends=False))
+        assert await self.steps(conversation) == [1, 2]
+        tasks = "select count(distinct task_id) as tasks, min(task_path), max(task_path) from checkpoint_writes"
+        [kept] = await conversation.execute(tasks)
+        assert kept["tasks"] == 2
+        assert kept["min"].startswith("~__pregel_push")
+        assert kept["max"].startswith("~__pregel_push")
+
+    async def test_an_end_is_kept_where_it_is_to_be(self, conversation: Conversation) -> None:
+        await self.kept(conversation, FencedSaver(conversation.pool))
+        assert await self.steps(conversation) == [1, 2, 3]
+
+    async def steps(self, conversation: Conversation) -> list[int]:
+        """Those whose checkpoint was kept."""
+        rows = await conversation.execute("select (metadata->>'step')::int as step from checkpoints order by 1")
+        return [row["step"] for row in rows]
 
 
 class TestGuardedStatement:

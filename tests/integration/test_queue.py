@@ -1,14 +1,16 @@
 """Wake-ups: one of each waits at a time, and adding them costs one statement that never fails."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
 from uuid import UUID
 
 import psycopg
 import pytest
+from procrastinate import App, PsycopgConnector
 
-from email_assistant.db.pool import Connection
+from email_assistant.db.pool import Connection, session_settings
 from email_assistant.work.tasks import BACKGROUND, DECISIONS, Due
 from tests.doubles.google import Google
 from tests.doubles.model import Model
@@ -91,6 +93,43 @@ class TestOnceOnly:
         async with home.app.pool.connection() as conn, conn.transaction(force_rollback=True):
             await home.app.queue.arrived(conn, [thread_id])
         assert await waiting(home) == []
+
+
+class TestWhatWeKnowOfProcrastinate:
+    """Its table of jobs, which it documents nowhere and our statements name; what it says of a new job is held by
+    `test_polling.py::TestReminders`."""
+
+    @pytest.fixture
+    async def procrastinate(self, home: Home, database_url: str) -> AsyncIterator[App]:
+        """On the database of this home, without anything of ours."""
+        connector = PsycopgConnector(conninfo=database_url, kwargs=session_settings(database_url))
+        async with App(connector=connector).open_async() as app:
+            yield app
+
+    async def test_a_job_that_we_add_is_as_one_that_it_adds(self, home: Home, procrastinate: App) -> None:
+        [thread_id] = await conversations(home, 1)
+        jobs = "select to_jsonb(job) - 'id' as job from procrastinate_jobs as job"
+        await arrive(home, thread_id)
+        ours = await home.sql(jobs)
+        await home.sql("delete from procrastinate_jobs")
+        await procrastinate.configure_task(
+            "advance_thread", queue=BACKGROUND, queueing_lock=f"{BACKGROUND}/{thread_id}", priority=0
+        ).defer_async(thread_id=str(thread_id))
+        assert await home.sql(jobs) == ours
+
+    async def test_jobs_of_dead_processes_alone_are_forgotten(self, home: Home, procrastinate: App) -> None:
+        """Neither those that a worker is at, nor those that wait."""
+        await arrive(home, *await conversations(home, 2))
+        jobs = procrastinate.job_manager
+        alive = await jobs.register_worker()
+        assert await jobs.fetch_job([BACKGROUND], alive)
+        statuses = "select status::text from procrastinate_jobs order by status"
+        await home.app.queue.forget_dead()
+        assert [row["status"] for row in await home.sql(statuses)] == ["doing", "todo"]
+        await home.sql("update procrastinate_workers set last_heartbeat = '-infinity'")
+        assert await jobs.prune_stalled_workers(60) == [alive]
+        await home.app.queue.forget_dead()
+        assert [row["status"] for row in await home.sql(statuses)] == ["todo"]
 
 
 @pytest.mark.long

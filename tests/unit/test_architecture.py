@@ -33,7 +33,7 @@ FLOORS = [
     {"accounts", "usage"},
     {"google", "mail", "db", "settings", "programs", "telemetry", "tracing"},
     {"plugins"},
-    {"errors", "files", "meters", "spans"},
+    {"core_yaml", "errors", "files", "meters", "spans"},
 ]
 """From the top: a room may import from its own floor and those below. `servers` is the package beside our own."""
 

@@ -8,12 +8,12 @@ error of the protocol, and `Undone` keeps what it was.
 import json
 import re
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import httpx
-from langchain_mcp_adapters.sessions import StreamableHttpConnection, create_session
 from mcp import ClientSession
+from mcp.client.streamable_http import streamable_http_client
 from mcp.types import INTERNAL_ERROR, JSONRPCError, JSONRPCMessage, JSONRPCResponse
 
 from email_assistant.tools.config import ServerConfig
@@ -24,34 +24,25 @@ _EVENT_ID: Final = re.compile(rb"(?m)^id:")
 _EVENT_END: Final = re.compile(rb"\n\r?\n")
 
 
-def http_session(
-    server: ServerConfig, session: dict[str, Any], undone: Undone
-) -> AbstractAsyncContextManager[ClientSession]:
+@asynccontextmanager
+async def http_session(server: ServerConfig, session: dict[str, Any], undone: Undone) -> AsyncIterator[ClientSession]:
     """A session with a server at a URL, not yet initialized. `session`: what to make the session with; `undone`: filled
     in."""
-
-    def client(
-        headers: dict[str, str] | None = None, timeout: httpx.Timeout | None = None, auth: httpx.Auth | None = None
-    ) -> httpx.AsyncClient:
-        # What is compressed may be a thousand times as long. Proxies of the environment are for other programs' traffic
-        # with the web; httpx leaves them out where it is given a transport.
-        own = {**(headers or {}), "Accept-Encoding": "identity"}
-        transport = _Answering(undone, server.timeout_seconds)
-        return httpx.AsyncClient(headers=own, timeout=timeout, auth=auth, transport=transport)
-
     assert server.url is not None
-    return create_session(
-        StreamableHttpConnection(
-            transport="streamable_http",
-            url=server.url,
-            headers=dict(server.headers),
-            timeout=server.timeout_seconds,
+    async with (
+        httpx.AsyncClient(
+            # What is compressed may be a thousand times as long.
+            headers={**server.headers, "Accept-Encoding": "identity"},
             # The stream for what the server says by itself is silent for hours.
-            sse_read_timeout=24 * 3600.0,
-            session_kwargs=session,
-            httpx_client_factory=client,
-        )
-    )
+            timeout=httpx.Timeout(server.timeout_seconds, read=24 * 3600.0),
+            # Proxies of the environment are for other programs' traffic with the web; httpx leaves them out where it is
+            # given a transport.
+            transport=_Answering(undone, server.timeout_seconds),
+        ) as client,
+        streamable_http_client(server.url, http_client=client) as (read, write, _),
+        ClientSession(read, write, **session) as made,
+    ):
+        yield made
 
 
 class _Answering(httpx.AsyncBaseTransport):

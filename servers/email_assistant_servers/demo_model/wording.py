@@ -4,11 +4,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
+import yaml
 
 
 def _read(name: str) -> Any:
-    return YAML(typ="safe").load(Path(__file__).with_name(name))
+    return yaml.safe_load(Path(__file__).with_name(name).read_text())
 
 
 def _pattern(wording: str | list[str]) -> re.Pattern[str]:

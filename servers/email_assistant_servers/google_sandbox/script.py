@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
 
+import yaml
 from pydantic import TypeAdapter
-from ruamel.yaml import YAML
 
 ME = "me"
 
@@ -68,7 +68,7 @@ class Script:
     appointments: tuple[Appointment, ...]
 
 
-SCRIPT = TypeAdapter(Script).validate_python(YAML(typ="safe").load(Path(__file__).with_suffix(".yaml")))
+SCRIPT = TypeAdapter(Script).validate_python(yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text()))
 
 
 def days(today: date) -> dict[str, date]:
