@@ -772,8 +772,8 @@ class JobRecorder:
             return [row[0] for row in conn.execute("select args from recorded").fetchall()]
 
 
-NOT_OURS = ("checkpoint", "store", "procrastinate", "yoyo", "_yoyo", "vector")
-"""How the tables of LangGraph, the queue and the migrations begin."""
+NOT_OURS = ("checkpoint", "store", "procrastinate", "schema_hash", "vector")
+"""How the tables of LangGraph, the queue and the schema's version begin."""
 
 
 @dataclass(frozen=True)
@@ -834,10 +834,10 @@ def add_user(url: str, name: str) -> Rows:
         insert(
             "item",
             """insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, call_id, interrupt_id, kind,
-                                        action, args, allowed, mail_text, new_recipients, teaches)
+                                        action, args, allowed, mail_text, marks, teaches)
                values (%(user)s, %(account)s, %(thread)s, %(run_id)s, %(mail)s, 'call_1', 'i1', 'draft',
                        'send_email_tool', '{"email_address": "bob@example.org", "response_text": "Yes."}',
-                       '{accept,edit,ignore,response}', 'Bob: Lunch?', '{}', true) returning id""",
+                       '{accept,edit,ignore,response}', 'Bob: Lunch?', '[]', true) returning id""",
         )
     return Rows(rows.address, rows.mail, str(ids["item"]))
 
