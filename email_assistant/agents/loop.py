@@ -216,9 +216,8 @@ class Loop:
             if verdict["kind"] != "run":
                 return Ran(verdict["text"] or _CONFIRM_NOW, well=False)
         run, call_id, name, args = state["run"], str(call["id"]), call["name"], decision["args"]
-        if (
-            decision["asked"] and place != decision["place"]
-        ):  # of what was begun before, the ledger tells what came of it
+        # Of what was begun before, the ledger tells what came of it.
+        if decision["asked"] and place != decision["place"]:
             await self.agent.refuse(run, call_id, name, args, moved(decision["place"], place), place)
         try:
             forms = filled_in(state.get("fields", {}), state["decisions"], call_id)

@@ -230,7 +230,7 @@ class Chance:
             "args": Json({}),
             "allowed": [],
             "mail_text": "",
-            "new_recipients": [],
+            "marks": Json([]),
             "teaches": self._dice.random() < 0.5,
             "status": self._pick("pending", "decided", "decided", "applied", "superseded", "expired"),
             "undo_until": self._pick(_past(), _future()),
