@@ -24,6 +24,7 @@ from langgraph.types import Command
 from psycopg.types.json import Json
 from typer.testing import CliRunner
 
+from email_assistant.agents.mail.run import ReplyNeeds
 from email_assistant.app import open_app, open_chat
 from email_assistant.cli import app as command_line
 from email_assistant.db.checkpoints import run_config
@@ -788,7 +789,16 @@ class Rows:
 def add_user(url: str, name: str) -> Rows:
     """A user (the home one is there already) with an account, and in it a failed mail and an item that waits."""
     rows = Rows(f"{name}@example.com", f"mail-of-{name}", "")
-    reply_to: dict[str, Any] = {"to": "bob@example.org", "subject": "Lunch?", "in_reply_to": None, "references": []}
+    reply_to = ReplyNeeds(
+        to="bob@example.org",
+        also_to=[],
+        everyone=["bob@example.org"],
+        more=0,
+        addressed=[rows.address],
+        subject="Lunch?",
+        in_reply_to=None,
+        references=[],
+    )
     run = {"address": rows.address, "mail": rows.mail, "mails": [rows.mail], "reply": reply_to}
     settings = session_settings(url)
     with psycopg.connect(url, autocommit=True, options=settings["options"]) as conn:
