@@ -176,7 +176,7 @@ class Account:
         again = f"log in again with `email-assistant auth login {self.address}`"
         if self.is_the_demos:
             return (
-                "was left by a demo of an earlier version, and is never worked on here: "
+                "is the mailbox of another demo, and is not worked on here: "
                 f"`email-assistant account remove {self.address}` removes it"
             )
         if self.provider.startswith(LOCAL_SERVER):
@@ -196,14 +196,9 @@ class Account:
                 f"belongs to Google, and EMAIL_ASSISTANT_{setting} names another server, which is not sent its login: "
                 f"unset that, or {again}"
             )
-        if self.provider.startswith(("http://", "https://")):
-            return (
-                f"belongs to the server at {self.provider}, and no other is sent its login: set "
-                f"EMAIL_ASSISTANT_GOOGLE_ROOT to that, or {again}"
-            )
         return (
-            "belongs to a server that is not known, since an earlier version did not keep where it is "
-            f"({self.provider}), so its login is sent nowhere: {again}"
+            f"belongs to the server at {self.provider}, and no other is sent its login: set "
+            f"EMAIL_ASSISTANT_GOOGLE_ROOT to that, or {again}"
         )
 
 

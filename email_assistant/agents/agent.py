@@ -39,8 +39,7 @@ class Decided(TypedDict):
     """Whether a person has decided it."""
     edited: bool
     place: NotRequired[str]
-    """Where it was to be done when the person was asked; an older version, which left it out, told them only of what is
-    not done here."""
+    """Where it was to be done when the person was asked."""
 
 
 class FormField(TypedDict):
@@ -78,8 +77,8 @@ class CallState(TypedDict):
     call: ToolCall
     """With its arguments complete."""
     teaches: bool
-    group: NotRequired[str]
-    """The message that the call stands in; an older version left it out."""
+    group: str
+    """The message that the call stands in."""
     because: NotRequired[str]
     """Why the person is asked, where their own rule would not have it; empty: no more than that."""
     place: NotRequired[str]

@@ -131,7 +131,7 @@ class Loop:
         answer = interrupt(
             {
                 **question,
-                "group": state.get("group"),
+                "group": state["group"],
                 "because": state.get("because") or None,
                 "again": state.get("again"),
             }
@@ -199,7 +199,7 @@ class Loop:
         tasks = []
         for i in held:
             call = ToolCall(name=calls[i]["name"], args=decisions[i]["args"], id=i, type="tool_call")
-            place = decisions[i].get("place", OURS)
+            place = decisions[i]["place"]
             given = CallState(call=call, teaches=False, group=str(message.id), place=place, again=changed)
             tasks.append(Send(self._stage(call), given))
         kept = {i: each for i, each in decisions.items() if i not in held}
@@ -216,9 +216,9 @@ class Loop:
             if verdict["kind"] != "run":
                 return Ran(verdict["text"] or _CONFIRM_NOW, well=False)
         run, call_id, name, args = state["run"], str(call["id"]), call["name"], decision["args"]
-        approved = decision.get("place", OURS)
-        if decision["asked"] and place != approved:  # of what was begun before, the ledger tells what came of it
-            await self.agent.refuse(run, call_id, name, args, moved(approved, place), place)
+        # Of what was begun before, the ledger tells what came of it.
+        if decision["asked"] and place != decision["place"]:
+            await self.agent.refuse(run, call_id, name, args, moved(decision["place"], place), place)
         try:
             forms = filled_in(state.get("fields", {}), state["decisions"], call_id)
         except ValueError as error:
@@ -348,7 +348,7 @@ def _as_left(decision: Decided, effect: Effect) -> Decided:
     if effect.left_as == "refused":
         return Decided(do="stop", args=effect.args, text=_IGNORED, asked=True, edited=False)
     edited = decision["edited"] or effect.args != decision["args"]
-    place = decision.get("place", OURS) if effect.place is None else effect.place
+    place = decision["place"] if effect.place is None else effect.place
     return Decided(do="run", args=effect.args, text="", asked=True, edited=edited, place=place)
 
 

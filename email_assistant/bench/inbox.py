@@ -333,7 +333,7 @@ async def _fill(app: App, items: int) -> None:
 
 
 _ITEM = """user_id, account_id, thread_id, run_id, mail_id, call_id, interrupt_id, kind, action, args, allowed,
-           mail_text, new_recipients, teaches, created_at"""
+           mail_text, marks, teaches, created_at"""
 _ALLOWED = ["accept", "edit", "ignore", "response"]
 
 Row = Callable[[_Waiting], tuple[Any, ...]]
@@ -361,7 +361,7 @@ def _tables(user: UUID, accounts: Sequence[UUID]) -> Iterator[tuple[str, Row]]:
         f"waiting ({_ITEM}, body, endings)",
         lambda w: (
             user, accounts[w.account], w.thread, w.run, w.mail, "call", f"i-{w.mail}", w.kind, w.action, Json(w.args),
-            _ALLOWED, w.text, [], True, w.at, *words(w.text, w.args),
+            _ALLOWED, w.text, Json([]), True, w.at, *words(w.text, w.args),
         ),
     )  # fmt: skip
 

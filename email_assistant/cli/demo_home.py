@@ -69,7 +69,7 @@ def _between(run: dict[str, Any], *, own_model: bool) -> dict[str, Any]:
         "openai_base_url": run["model"]["base_url"],
         "openai_api_key": SecretStr("demo"),
         "model": run["model"]["model"],
-        "model_stand_in": run["model"].get("says", ""),
+        "model_stand_in": run["model"]["says"],
         **dict.fromkeys(("model_triage", "model_response", "model_memory", "model_chat")),
     }
 
@@ -77,5 +77,5 @@ def _between(run: dict[str, Any], *, own_model: bool) -> dict[str, Any]:
 def _last_run(folder: Path) -> dict[str, Any]:
     with suppress(OSError, ValueError):
         run: dict[str, Any] = json.loads((folder / _RUNNING).read_text())
-        return _NEVER_RAN | run  # an earlier version noted less
+        return run
     return _NEVER_RAN

@@ -134,12 +134,9 @@ async def doctor() -> None:
     """Check database, models and accounts, and say what to do about what is wrong. Ends with 1 if anything is.
 
     Each model that is set is asked a few small questions, to learn what its server can do; they use some 200 tokens."""
-    from email_assistant.settings.renamed import told_of_renamed
-
     async with opened() as app:
         checks = [
             _check_settings(app.settings),
-            *(("settings", None, f"note: {renamed}") for renamed in told_of_renamed(app.settings.env_file)),
             await _check_database(app),
             *await check_models(app.settings),
             *await _check_tools(app),

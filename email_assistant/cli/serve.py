@@ -22,7 +22,6 @@ from email_assistant.daemon import open_daemon
 from email_assistant.home import api_token, database
 from email_assistant.settings import Settings
 from email_assistant.settings.loopback import is_loopback
-from email_assistant.settings.renamed import told_of_renamed
 from email_assistant.telemetry import log_to_stderr
 from email_assistant.tracing import tracing
 from email_assistant.web.app import create_api, create_monitor
@@ -261,8 +260,6 @@ def _settings() -> Settings:
     log_to_stderr(settings.log_level, settings.log_format)
     if there := settings.unread_env_file:
         tell(f"{there} is not read: settings come from the environment and from {settings.env_file}.")
-    for renamed in told_of_renamed(settings.env_file):
-        tell(f"{renamed}.")
     return settings
 
 

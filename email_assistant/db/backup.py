@@ -18,6 +18,7 @@ from psycopg import conninfo
 
 from email_assistant.db.binaries import find_binaries
 from email_assistant.db.dump import DUMP, KEYS, MANIFEST, WITHOUT_ROWS, BackupError, manifest_of
+from email_assistant.db.migrate import schema_hash
 from email_assistant.db.pool import SCHEMA, TABLES_HELD
 
 _LOCK_SECONDS = 10
@@ -44,7 +45,9 @@ def back_up(url: str, keys: Mapping[str, str], target: Path) -> int:
             # A login that was ended since must not come back.
             arguments.append(f"--exclude-table-data={SCHEMA}.{WITHOUT_ROWS}")
             _run("pg_dump", url, *arguments, f"--file={parts / DUMP}")
-            (parts / MANIFEST).write_text(json.dumps(manifest_of(version("email-assistant"), datetime.now(UTC))))
+            (parts / MANIFEST).write_text(
+                json.dumps(manifest_of(version("email-assistant"), schema_hash(), datetime.now(UTC)))
+            )
             (parts / KEYS).write_text(json.dumps(dict(keys)))
             _pack(parts, target)
     except OSError as error:

@@ -40,7 +40,7 @@ def runner_of(data_dir: Path) -> SystemUser:
     programs run as, like nobody, could read all that the server can, by way of /proc."""
     if os.geteuid() != 0:
         return SystemUser(None, None)
-    if data_dir.exists() and (owner := data_dir.stat()).st_uid not in (0, nobody().user):
+    if data_dir.exists() and (owner := data_dir.stat()).st_uid != 0:
         return SystemUser(owner.st_uid, owner.st_gid)
     first = int(hashlib.sha256(os.fsencode(data_dir)).hexdigest(), 16) % len(_NUMBERS)
     unnamed = (each for each in (*_NUMBERS[first:], *_NUMBERS[:first]) if name_of(each) is None)

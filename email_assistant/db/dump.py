@@ -17,10 +17,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
+from email_assistant.db.migrate import schema_hash
 from email_assistant.db.pool import SCHEMA
 from email_assistant.errors import AssistantError
 
-FORMAT = 1
 MANIFEST, KEYS, DUMP = "manifest.json", "keys.json", "database.sql"  # the file's parts, in their order
 WITHOUT_ROWS = "sessions"  # the one table whose rows no backup holds: a login that was ended since must not come back
 
@@ -59,18 +59,20 @@ class Block:
 
 
 def read_backup(source: Path) -> Backup:
-    """What a file says of itself. Raises BackupError if it is no backup, or one of a later version's format."""
+    """What a file says of itself. Raises BackupError if it is no backup, or one of another version's tables."""
     with _opened(source) as tar:
         manifest = json.loads(_small(tar, MANIFEST))
         keys = {str(name): str(key) for name, key in json.loads(_small(tar, KEYS)).items()}
         if "secret_key" not in keys:
             raise LookupError
         _part(tar, DUMP)
-        if manifest["format"] > FORMAT:
-            raise BackupError(f"{source} was made by a later version, {manifest['version']}; install that one")
-        if manifest["format"] != FORMAT:
-            raise ValueError
-        return Backup(manifest["version"], datetime.fromisoformat(manifest["created_at"]), keys, source.stat().st_size)
+        made_at = datetime.fromisoformat(manifest["created_at"])
+        if manifest.get("schema") != schema_hash():
+            raise BackupError(
+                f"{source} was made by an unreleased version with other tables, and nothing of it was read: restore it "
+                "with the version that made it"
+            )
+        return Backup(manifest["version"], made_at, keys, source.stat().st_size)
 
 
 @contextmanager
@@ -158,6 +160,6 @@ def _plain(name: str) -> str:
     return name[1:-1].replace('""', '"') if name.startswith('"') else name
 
 
-def manifest_of(version: str, created_at: datetime) -> Mapping[str, Any]:
-    """What a new file says of itself."""
-    return {"format": FORMAT, "version": version, "created_at": created_at.isoformat()}
+def manifest_of(version: str, schema: str, created_at: datetime) -> Mapping[str, Any]:
+    """What a new file says of itself. `schema`: the hash of the tables that it has rows of."""
+    return {"version": version, "schema": schema, "created_at": created_at.isoformat()}

@@ -169,7 +169,7 @@ class EmbeddedPostgres:
                 f"{self._dir} was made by Postgres {found}, but the programs in {binaries} are version {major}: "
                 f"move it away, or run it with version {found} and set DATABASE_URL"
             )
-        # As after a copy by root, or where an earlier version ran the server as nobody.
+        # As after a copy by root.
         if account.user is not None and self._dir.stat().st_uid != account.user:
             give((self._dir, *self._dir.rglob("*")), account)
         self._dir.chmod(0o700)
@@ -180,12 +180,11 @@ class EmbeddedPostgres:
     def _lock_doors(self, account: SystemUser) -> None:
         """Have the server ask the operating system who connects.
 
-        What the person has added for users of their own making stays, but nobody is trusted unasked: initdb's lines
-        (`-A trust`, of earlier versions) go."""
+        What the person has added for users of their own making stays."""
         user = os.geteuid() if account.user is None else account.user
         names = sorted({"root", name_of(user) or "root"} - {"nobody"})
         doors, people = self._dir / "pg_hba.conf", self._dir / "pg_ident.conf"
-        own = [line for line in _lines(doors) if line not in _DOORS and "trust" not in line.split()]
+        own = [line for line in _lines(doors) if line not in _DOORS]
         self._rewrite(doors, [*_DOORS, *own], account)
         own = [line for line in _lines(people) if line.split()[0] != _MAP]
         self._rewrite(people, [*(f'{_MAP} "{name}" postgres' for name in names), *own], account)
@@ -224,8 +223,6 @@ class EmbeddedPostgres:
             shutil.rmtree(fresh, ignore_errors=True)
 
     def _prepare_sockets(self, account: SystemUser) -> None:
-        if os.geteuid() == 0 and self._sockets.is_dir() and self._sockets.lstat().st_uid == nobody().user:
-            shutil.rmtree(self._sockets)  # an earlier version's, or anybody's
         self._sockets.mkdir(mode=0o700, exist_ok=True)
         found = self._sockets.lstat()  # others can write beside it: it must be a real folder, and ours
         if not stat.S_ISDIR(found.st_mode) or found.st_uid not in (os.geteuid(), account.user):

@@ -12,6 +12,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 from psycopg import sql
 
+from email_assistant.db.migrate import schema_hash
 from email_assistant.db.pool import Connection, Pool
 
 FORMAT: Final = 1
@@ -65,7 +66,7 @@ HIDDEN: Final[Mapping[str, tuple[str, ...]]] = {
     "accounts": ("token",),
     "channels": ("address", "address_hash"),
     "inbox_items": ("words",),
-    "threads": ("holder", "holder_epoch"),
+    "threads": ("holder",),
     "gate_begun": ("holder",),
 }
 """By table, columns that are left out: secrets, and what means nothing elsewhere."""
@@ -94,9 +95,8 @@ async def export(pool: Pool, user_id: UUID, version: str, opens: Opens) -> Async
                     file.write("".join(f"{row}\n" for row in rows).encode())
                     counts[table] += len(rows)
                     yield table, counts[table]
-        migrations = await (await conn.execute("select max(migration_id) as newest from _yoyo_migration")).fetchone()
     with opens(MANIFEST) as file:
-        file.write(json.dumps(_manifest(version, migrations, counts), indent=2).encode())
+        file.write(json.dumps(_manifest(version, counts), indent=2).encode())
 
 
 async def zipped(pool: Pool, user_id: UUID, version: str) -> AsyncIterator[bytes]:
@@ -145,11 +145,11 @@ async def _rows(conn: Connection, table: str, user_id: UUID) -> AsyncIterator[li
             yield [row["row"] for row in found]
 
 
-def _manifest(version: str, migrations: Mapping[str, Any] | None, counts: Mapping[str, int]) -> Mapping[str, Any]:
+def _manifest(version: str, counts: Mapping[str, int]) -> Mapping[str, Any]:
     return {
         "format": FORMAT,
         "program": f"email-assistant {version}",
-        "schema": migrations["newest"] if migrations else None,
+        "schema": schema_hash(),
         "exported_at": datetime.now(UTC).isoformat(),
         "files": {f"{table}.jsonl": {"rows": counts[table], "what": what} for table, what in EXPORTED.items()},
         "left_out": LEFT_OUT,

@@ -36,8 +36,8 @@ _LOCKS = """pg_locks where locktype = 'advisory' and objsubid = 1 and granted
 _LOOK = f"""
 select exists (select from {_LOCKS} = %s and pid <> pg_backend_pid()
                and database = (select oid from pg_database where datname = current_database())) as accompanied,
-       array(select holder from threads t where holder <> %s and holder_epoch = epoch
-             and lease_until > clock_timestamp() and not exists (select from {_LOCKS} = t.holder)
+       array(select holder from threads t where holder <> %s and lease_until > clock_timestamp()
+             and not exists (select from {_LOCKS} = t.holder)
              group by holder) as free"""
 """The holders of leases whose locks are free, by the index of leases that are held."""
 

@@ -20,9 +20,8 @@ from email_assistant.db.holder import Holder
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.errors import AssistantError
 
-FREE = "(t.lease_until < clock_timestamp() or t.holder = any(%s::bigint[]) and t.holder_epoch = t.epoch)"
-"""Whether a conversation `t` can be claimed, given the holders that are dead. A process of the version before raises
-the epoch and leaves the holder that it found, which then means nothing."""
+FREE = "(t.lease_until < clock_timestamp() or t.holder = any(%s::bigint[]))"
+"""Whether a conversation `t` can be claimed, given the holders that are dead."""
 
 Name = Literal["conversation", "new mail", "older mail", "lesson"]
 """What can be held: work on a conversation, a look for an account's new or older mail, learning from an answer."""
@@ -52,7 +51,7 @@ _PLACES: dict[Name, _Place] = {
         "threads",
         "lease_until",
         FREE.replace("%s", "%(dead)s"),
-        """, epoch = epoch + 1, holder = %(holder)s, holder_epoch = epoch + 1,
+        """, epoch = epoch + 1, holder = %(holder)s,
             cut_short = case when lease_until < clock_timestamp() then cut_short else epoch end""",
         ", holder = null",
         "epoch",

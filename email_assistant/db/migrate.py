@@ -1,24 +1,34 @@
-"""Bring the database to this version's schema: our plain SQL files, Procrastinate's, LangGraph's."""
+"""Make this version's tables: our own (`schema.sql`), Procrastinate's, LangGraph's.
+
+As no version was released, ours are made in one go, and never changed: the database keeps the hash of the file that
+they are of, and one of another hash is refused. Those of the libraries are brought up to date by their own steps.
+"""
 
 import asyncio
+import hashlib
 import importlib.metadata
 import importlib.resources
 import importlib.util
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import cache
 from pathlib import Path
-from urllib.parse import urlencode
 
 import psycopg
 from psycopg import sql
 
 from email_assistant.db import pool
 
-MIGRATIONS = Path(__file__).parent / "migrations"
+UNRELEASED = (
+    "the database was made by an unreleased version with other tables, and is left as it is: start with a fresh home "
+    "(EMAIL_ASSISTANT_HOME) or another DATABASE_URL, or use the version that made it"
+)
+"""What a person is told whose database this version can't use."""
+_SCHEMA = Path(__file__).with_name("schema.sql")
 _LOCK = 0x6D61696C  # one number for all processes of this program
 
 _COMPLETE = """
-select array(select migration_id::text from _yoyo_migration) @> %s::text[]
+select exists (select from schema_hash where hash = %s)
    and array(select file from procrastinate_versions) @> %s::text[]
    and exists (select from checkpoint_versions where version = %s)
    and not current_setting('transaction_read_only')::bool as complete"""
@@ -27,49 +37,40 @@ select array(select migration_id::text from _yoyo_migration) @> %s::text[]
 _OLDEST_SERVER = 13  # https://procrastinate.readthedocs.io asks for it, and gen_random_uuid() came with it
 
 
-def known_migrations(folder: Path = MIGRATIONS) -> set[str]:
-    """The names of ours, as the database keeps them."""
-    return {file.stem for file in folder.glob("*.sql")}
+@cache
+def schema_hash() -> str:
+    """Tells this version's tables from others."""
+    return hashlib.sha256(_SCHEMA.read_bytes()).hexdigest()
 
 
-async def not_applied(of: pool.Pool) -> set[str]:
-    """Those of ours that the database does not have."""
+async def is_ours(conn: pool.Connection) -> bool:
+    """Whether the database has the tables of this version."""
     try:
-        rows = await pool.fetched(of, "select migration_id from _yoyo_migration")
+        row = await (await conn.execute("select hash from schema_hash")).fetchone()
     except psycopg.errors.UndefinedTable:
-        return known_migrations()
-    return known_migrations() - {row["migration_id"] for row in rows}
+        return False
+    return row is not None and row["hash"] == schema_hash()
 
 
-async def migrate(
-    url: str,
-    folder: Path = MIGRATIONS,
-    *,
-    schema: str = pool.SCHEMA,
-    names: Collection[str] | None = None,
-    patience: float | None = None,
-) -> None:
-    """Apply what is missing, once, whichever process comes first. Safe to call at every start.
-
-    Processes of the version before may be at work: what they read and write must be left to them.
+async def migrate(url: str, *, schema: str = pool.SCHEMA, patience: float | None = None) -> None:
+    """Make what is missing, once, whichever process comes first. Safe to call at every start.
 
     Args:
         schema: where all tables are, or are made.
-        names: only these of ours, as in `known_migrations`; None: all.
         patience: seconds to wait for another process that is at it; None: as long as it takes.
 
     Raises:
-        UnusableDatabase: it can't be reached, or a person must change something first.
+        UnusableDatabase: it can't be reached, has tables of another version, or a person must change something first.
         LockNotAvailable: another process holds the tables.
     """
     try:
         async with _connect(url, schema) as conn:
             _check_version(conn)
-            if names is None and await _is_complete(conn, folder):
+            if await _is_complete(conn):
                 return
             async with _exclusively(conn, patience):
                 await _create_schema(conn, schema)
-                await asyncio.to_thread(_apply_ours, url, folder, schema, names)
+                await _make_ours(conn)
                 await _apply_procrastinate(conn)
                 await _apply_langgraph(url, schema)
     except psycopg.errors.DiskFull:
@@ -89,9 +90,9 @@ async def migrate(
         raise pool.UnusableDatabase(f"the database can't be used: {reason}; check {pool.named_in()}") from None
 
 
-async def _is_complete(conn: pool.Connection, folder: Path) -> bool:
-    """Whether nothing is missing: each command asks, and to load what would apply it takes longer than most of them."""
-    given = (sorted(known_migrations(folder)), _procrastinate_files(), _langgraph_version())
+async def _is_complete(conn: pool.Connection) -> bool:
+    """Whether nothing is missing: each command asks, and to load what would make it takes longer than most of them."""
+    given = (schema_hash(), _procrastinate_files(), _langgraph_version())
     with suppress(psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
         row = await (await conn.execute(_COMPLETE, given)).fetchone()
         return bool(row and row["complete"])
@@ -158,26 +159,15 @@ async def _exclusively(conn: pool.Connection, patience: float | None) -> AsyncIt
         await conn.execute("select pg_advisory_unlock(%s)", (_LOCK,))
 
 
-def _apply_ours(url: str, folder: Path, schema: str, names: Collection[str] | None) -> None:
-    from yoyo import get_backend, read_migrations
-
-    wanted = read_migrations(str(folder)).filter(lambda migration: names is None or migration.id in names)
-    backend = get_backend(_yoyo_url(url, schema))
+async def _make_ours(conn: pool.Connection) -> None:
+    """All of them, with their hash, in one transaction. Raises UnusableDatabase: there are others."""
     try:
-        # Without yoyo's own lock, a row that would outlive a killed process; and with each migration noted where it is
-        # applied, which yoyo does in a second transaction: a process that died between them left a database for good
-        # to which the same was to be applied again.
-        for migration in backend.to_apply(wanted):
-            with backend.transaction():
-                migration.process_steps(backend, "apply")
-                backend.mark_one(migration, log=False)
-    finally:
-        backend.connection.close()
-
-
-def _yoyo_url(url: str, schema: str) -> str:
-    given = {key: value for key, value in pool.parameters(url).items() if value is not None}
-    return f"postgresql+psycopg:///?{urlencode(given | {'schema': schema, 'client_encoding': pool.ENCODING})}"
+        async with conn.transaction():
+            await conn.execute(_SCHEMA.read_bytes())
+            await conn.execute("insert into schema_hash values (%s)", (schema_hash(),))
+    except (psycopg.errors.DuplicateTable, psycopg.errors.DuplicateFunction):
+        if not await is_ours(conn):
+            raise pool.UnusableDatabase(UNRELEASED) from None
 
 
 async def _apply_procrastinate(conn: pool.Connection) -> None:

@@ -1,8 +1,7 @@
 """A backup put in place of what the database holds: its rows, in tables that this program makes itself.
 
-They are made and filled beside those that are there, by the migrations that the backup says were applied, then by those
-that came since; in the end they take the others' place in one transaction. Nothing that stands in the file is
-executed, and no name from it reaches SQL that the database has not.
+They are made and filled beside those that are there, and in the end take the others' place in one transaction. Nothing
+that stands in the file is executed, and no name from it reaches SQL that the database has not.
 """
 
 import asyncio
@@ -14,14 +13,13 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from email_assistant.db.dump import WITHOUT_ROWS, BackupError, Block, blocks_of
-from email_assistant.db.migrate import known_migrations, migrate
+from email_assistant.db.dump import WITHOUT_ROWS, BackupError, Block, blocks_of, read_backup
+from email_assistant.db.migrate import migrate
 from email_assistant.db.pool import SCHEMA, TABLES_HELD, UnusableDatabase, session_settings
 from email_assistant.db.rest import check_at_rest, until_at_rest
 
 _BESIDE = f"{SCHEMA}_restored"
 _LOCK = 0x6D61696D  # one number for all restores, beside the one of `migrate`
-_MIGRATIONS = "_yoyo_migration"
 _REASON = "restored from a backup while this was being carried out: look in Gmail whether it was, then try again"
 _ASKED_BECAUSE = "a backup was restored from before what you decided was done"
 _CLOCK_SKEW = "10 minutes"  # Google's clock may be this far from ours
@@ -61,35 +59,17 @@ async def restore(url: str, source: Path, *, replace: bool, patience: float | No
     """Put a backup in place of what the database holds: all of it, or nothing. `replace`: even if accounts are
     connected there; `patience`: seconds to wait for another process that brings tables up to date; None: as long as it
     takes. Raises BackupError, AtWork: nothing was changed."""
-    applied = _applied(source)
+    read_backup(source)
     with _alone(url) as conn, _explained(source):
         await until_at_rest(conn)
         _check_accounts(conn, replace=replace)
         try:
-            await migrate(url, schema=_BESIDE, names=applied, patience=patience)
-            await asyncio.to_thread(_fill, url, source)
             await migrate(url, schema=_BESIDE, patience=patience)
+            await asyncio.to_thread(_fill, url, source)
             await until_at_rest(conn)  # the connections of that may be seen for a moment longer
             await asyncio.to_thread(_put_in_place, url, replace=replace)
         finally:
             _drop_beside(conn)
-
-
-def _applied(source: Path) -> set[str]:
-    """The migrations of ours that the backup's tables have seen."""
-    found: set[str] = set()
-    with blocks_of(source) as blocks:
-        for block in blocks:
-            if block.table == _MIGRATIONS:
-                column = block.columns.index("migration_id")
-                for row in block.rows:
-                    name = row.split(b"\t")[column].decode()
-                    if name not in known_migrations():
-                        raise BackupError(f"{source} was made by a later version; install that one")
-                    found.add(name)
-    if not found:
-        raise BackupError(f"{source} is no backup of this program, or is damaged")
-    return found
 
 
 @contextmanager
@@ -158,7 +138,9 @@ def _fill(url: str, source: Path) -> None:
             _alter(conn, table, sql.SQL("drop constraint {}").format(sql.Identifier(name)))
         for table in tables:
             _alter(conn, table, sql.SQL("disable trigger user"))
-            conn.execute(sql.SQL("delete from {}").format(sql.Identifier(table)))  # what a migration put there
+            conn.execute(
+                sql.SQL("delete from {}").format(sql.Identifier(table))
+            )  # what was put there as they were made
         missing = tables.keys() - {WITHOUT_ROWS}
         for block in blocks:
             if block.table in tables:
@@ -174,11 +156,12 @@ def _fill(url: str, source: Path) -> None:
 
 
 def _tables(conn: psycopg.Connection) -> Columns:
-    """The tables that a backup has rows for: not the books of migrations, nor the queue, whose jobs are wake-ups."""
+    """The tables that a backup has rows for: not the books of versions, nor the queue, whose jobs are wake-ups."""
     cursor = conn.execute(
         r"""select c.relname, array_agg(a.attname::text) from pg_class c join pg_attribute a on a.attrelid = c.oid
             where c.relnamespace = %s::regnamespace and c.relkind = 'r' and a.attnum > 0 and not a.attisdropped
-              and a.attgenerated = '' and c.relname !~ '^(_?yoyo_|procrastinate_|checkpoint_versions$)|_migrations$'
+              and a.attgenerated = ''
+              and c.relname !~ '^(procrastinate_|checkpoint_versions$|schema_hash$)|_migrations$'
             group by c.relname""",
         (_BESIDE,),
     )
@@ -202,7 +185,7 @@ def _alter(conn: psycopg.Connection, table: str, how: sql.Composable) -> None:
 
 def _copy(conn: psycopg.Connection, block: Block, tables: Columns) -> None:
     if not tables[block.table].issuperset(block.columns):
-        raise BackupError(f"the backup was made by a later version: it has more of {block.table}; install that one")
+        raise BackupError(f"the backup is damaged, or of other libraries: it has more of {block.table}")
     statement = sql.SQL("copy {} ({}) from stdin").format(
         sql.Identifier(block.table), sql.SQL(", ").join(map(sql.Identifier, block.columns))
     )

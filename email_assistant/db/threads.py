@@ -31,7 +31,7 @@ async def insert(conn: Connection, user_id: UUID, account_id: UUID, gmail_ids: S
 async def insert_chat(conn: Connection, user_id: UUID, account_id: UUID, chat_id: str) -> None:
     """Begin a chat; one that is there goes on as it is."""
     await conn.execute(
-        """insert into threads (user_id, account_id, chat_id, heard) values (%s, %s, %s, '{}')
+        """insert into threads (user_id, account_id, chat_id) values (%s, %s, %s)
            on conflict (user_id, chat_id) do nothing""",
         (user_id, account_id, chat_id),
     )

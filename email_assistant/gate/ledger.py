@@ -25,13 +25,6 @@ PROMPT: Final = GateEntry(
 """What a prompt itself tells of the person, as a call that read it."""
 OWN_LETTERS: Final = replace(PROMPT, tool="own letters")
 """What a prompt tells of letters that the person sent before."""
-EARLIER: Final = GateEntry(
-    "an earlier call",
-    _PRIVATE.model_copy(update={"read_untrusted_public_data": True}),
-    external=False,
-    cleared=True,
-)
-"""A call of a version that kept no calls, of which only is known that it read something, and where."""
 LONGEST: Final = 50_000  # characters of an answer; what stands behind them has no source
 
 _RUNS: Final = """insert into gate_calls (user_id, session_id, call_id, tool, labels, external, cleared)

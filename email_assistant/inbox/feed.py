@@ -1,6 +1,6 @@
 """Tells, as it happens, that something changed in what a person sees; ids and states only, never a word of mail.
 
-The database tells every change at its commit (triggers in the first migration), whoever made it. One connection of this
+The database tells every change at its commit (triggers in `db/schema.sql`), whoever made it. One connection of this
 process listens, and what it hears is fanned out.
 """
 

@@ -90,10 +90,10 @@ class Item:
     """It only shows what would have been done."""
     mail_text: str
     """The mail it is about, as plain text."""
-    kept_marks: list[dict[str, Any]] | None
-    """`marks` as they are kept; None: an earlier version made the item."""
-    kept_doubts: list[dict[str, Any]] | None
-    """Likewise of what it says (`gate.doubt.Doubt`); None: an earlier version made it."""
+    kept_marks: list[dict[str, Any]]
+    """`marks` as they are kept."""
+    kept_doubts: list[dict[str, Any]]
+    """Likewise of what it says (`gate.doubt.Doubt`)."""
     first_answer: str | None
     """The From that it answers, if the mail that is stored knows of no mail to it."""
     left_out: list[str]
@@ -181,16 +181,13 @@ class Item:
 
     @property
     def _of_recipients(self) -> list[Mark]:
-        """Nobody has judged what an earlier version made."""
         reached = addresses_in(self._final)
-        if self.kept_marks is None:
-            return [Mark.unknown(address) for address in reached]
         marks = [_mark(**mark) for mark in self.kept_marks]
         return [m for m in marks if m.address in reached or (m.kind == "lookalike" and not reached)]
 
     @property
     def _doubts(self) -> list[Doubt]:
-        kept = [Doubt(**doubt) for doubt in self.kept_doubts or ()]
+        kept = [Doubt(**doubt) for doubt in self.kept_doubts]
         if self.is_held:  # it is never edited, and its arguments have names of somebody else's
             return kept
         reached = addresses_in(self._final)

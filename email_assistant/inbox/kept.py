@@ -90,8 +90,8 @@ _JSON: Mapping[str, TypeAdapter[Any]] = {
     "args": _ARGS,
     "decision": _DECISION,
     "taken_back": _DECISION,
-    "kept_marks": TypeAdapter(list[_Mark] | None),
-    "kept_doubts": TypeAdapter(list[_Doubt] | None),
+    "kept_marks": TypeAdapter(list[_Mark]),
+    "kept_doubts": TypeAdapter(list[_Doubt]),
     "reopened": TypeAdapter(_Reopened | None),
 }
 _LISTS: Mapping[str, TypeAdapter[Any]] = {

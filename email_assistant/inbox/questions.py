@@ -17,7 +17,6 @@ from email_assistant.inbox import rows
 from email_assistant.inbox.describe import Overtaken, not_done
 from email_assistant.inbox.items import Item, read
 from email_assistant.inbox.kept import UnreadableAnswer, args_in, decision_in
-from email_assistant.inbox.marks import Mark
 from email_assistant.inbox.recipients import Judged
 from email_assistant.inbox.standing import ACTS, asked_again
 from email_assistant.meters import meters
@@ -86,8 +85,9 @@ class Questions:
                 **{name: value[name] for name in ("call_id", "kind", "action", "args", "allowed", "teaches")},
                 "interrupt_id": question.interrupt_id,
                 "group_id": value.get("group"),
-                "new_recipients": judged.new_recipients,
-                "marks": Json([_kept(mark) for mark in judged.marks]),
+                "marks": Json(
+                    [{"kind": each.kind, "address": each.address, "text": each.text} for each in judged.marks]
+                ),
                 "doubts": Json([asdict(doubt) for doubt in question.doubts]),
                 "first_answer": judged.first_answer,
                 "left_out": question.left_out,
@@ -128,8 +128,7 @@ class Questions:
     async def _raise(self, conn: Connection, run_id: UUID, call: Mapping[str, Any], mail_text: str) -> None:
         """Ask what no interrupt asks; while it waits, a repeat changes nothing."""
         asked = 1 + await rows.times_asked(conn, run_id, call["call_id"])
-        nobody = {"new_recipients": [], "marks": Json([])}
-        row = {**call, **nobody, "allowed": ["accept", "ignore"], "teaches": False, "asked": asked}
+        row = {**call, "marks": Json([]), "allowed": ["accept", "ignore"], "teaches": False, "asked": asked}
         change = rows.insert(run_id, mail_text, row, held="true")
         await conn.execute(change.statement.encode(), change.parameters)
 
@@ -189,11 +188,6 @@ class Questions:
 def by_interrupt(answered: Iterable[Item]) -> dict[str, dict[str, Any]]:
     """What a run's graph is resumed with, of items with their answers."""
     return {item.interrupt_id: dict(item.decision or {}) for item in answered if item.interrupt_id}
-
-
-def _kept(mark: Mark) -> dict[str, str]:
-    """As processes of an earlier version read it, too."""
-    return {"kind": mark.kind, "address": mark.address, "text": mark.text}
 
 
 def _believed(item: Item) -> Item:

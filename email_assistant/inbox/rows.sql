@@ -8,19 +8,19 @@ on conflict do nothing
 
 -- name: insert_refused
 insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, mail_text, call_id, kind, action, args,
-                         allowed, new_recipients, marks, doubts, first_answer, left_out, conflicts, calendars, teaches,
-                         because, words, asked, asked_because, group_id)
+                         allowed, marks, doubts, first_answer, left_out, conflicts, calendars, teaches, because,
+                         words, asked, asked_because, group_id)
 select user_id, account_id, thread_id, run_id, mail_id, %s, call_id, kind, action, %s,
-       array_remove(allowed, 'response'), new_recipients, marks, doubts, first_answer, left_out, conflicts, calendars, false,
+       array_remove(allowed, 'response'), marks, doubts, first_answer, left_out, conflicts, calendars, false,
        case when %s then because end, {words},
        (select 1 + max(o.asked) from inbox_items o where o.run_id = i.run_id and o.call_id = i.call_id), %s, group_id
 from inbox_items i where run_id = %s and call_id = %s and interrupt_id is not null
 on conflict do nothing
 
 -- name: hold
-insert into inbox_items (id, user_id, mail_text, call_id, kind, action, args, allowed, new_recipients, marks, doubts,
-                         teaches, because, words)
-values (%s, %s, %s, %s, 'confirmation', %s, %s, '{accept,ignore}', '{}', '[]', %s, false, %s, {words})
+insert into inbox_items (id, user_id, mail_text, call_id, kind, action, args, allowed, marks, doubts, teaches,
+                         because, words)
+values (%s, %s, %s, %s, 'confirmation', %s, %s, '{accept,ignore}', '[]', %s, false, %s, {words})
 
 -- name: release
 update inbox_items i set status = 'applied', decision = %s, decided_by = %s, decided_at = statement_timestamp(),
@@ -122,8 +122,8 @@ returning learned_at is not null as given_up
 -- name: blot_calls
 -- Other agents' calls alone; of what waits nothing is blotted out.
 update inbox_items i
-set args = '{}', mail_text = '', marks = null, typed = '{}', new_recipients = '{}', conflicts = '{}', because = null,
-    asked_because = null, taken_back = null, doubts = null, words = '',
+set args = '{}', mail_text = '', marks = '[]', typed = '{}', conflicts = '{}', because = null,
+    asked_because = null, taken_back = null, doubts = '[]', words = '',
     decision = case when decision is not null then json_build_object('type', decision->>'type', 'args', null) end
 where user_id = %s and run_id is null and status not in ('pending', 'decided') and (to_jsonb(i) - 'words')::text ~* %s returning id
 
@@ -133,7 +133,7 @@ update inbox_items i
 set mail_text = concat(split_part(mail_text, E'\n', 1), E'\n\n', %(note)s::text), args = without_text(args, %(instead)s),
     decision = case when decision is not null then json_build_object(
         'type', decision->>'type', 'args', without_text(decision->'args', %(instead)s)) end,
-    taken_back = null, reopened = null, conflicts = '{}', doubts = null, asked_because = null,
+    taken_back = null, reopened = null, conflicts = '{}', doubts = '[]', asked_because = null,
     words = to_tsvector('simple', concat_ws(' ', split_part(mail_text, E'\n', 1), (
         select sender from mails m where m.account_id = i.account_id and m.gmail_id = i.mail_id)))
 where thread_id = any(%(threads)s) and status not in ('pending', 'decided')

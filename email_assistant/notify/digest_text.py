@@ -12,9 +12,9 @@ from email_assistant.accounts.account import Account
 from email_assistant.mail.charset import cut
 from email_assistant.mail.invisible import clean
 from email_assistant.memory.lessons import Learned
-from email_assistant.outgoing.letters import DIGEST
 
 MOST_LINES = 20  # of each section; the rest is counted
+_DAY = "X-Email-Assistant-Digest"  # the header that a digest is known by in the mailbox
 _MOST_LENGTH = 160
 
 
@@ -53,7 +53,7 @@ def compose(account: Account, day: date, since: datetime, at: datetime, contents
     message["Date"] = at.astimezone(account.zone)
     message["Auto-Submitted"] = "auto-generated"
     message["X-Auto-Response-Suppress"] = "All"
-    message[DIGEST] = day.isoformat()
+    message[_DAY] = day.isoformat()
     message.set_content(_text(account.zone, since, contents, inbox_url), cte="quoted-printable")
     return message.as_bytes()
 

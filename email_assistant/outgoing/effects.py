@@ -305,7 +305,7 @@ class Ledger:
         """It was started and surely did not happen, and no draft of it is there; it may be started again."""
         await self._change(
             entry,
-            "state = 'planned', started_at = null, draft_id = null",
+            "state = 'planned', started_at = null, draft_id = null, mark = null",
             "state = 'started' and draft_id is not distinct from %(draft)s",
             draft=entry.draft_id,
         )
@@ -371,7 +371,7 @@ class Ledger:
             args: its arguments as they were shown, or as the person changed them.
         """
         cursor = await conn.execute(
-            """update effects set state = 'planned', looks = 0, draft_id = null, result = null,
+            """update effects set state = 'planned', looks = 0, draft_id = null, mark = null, result = null,
                       started_at = null, limited_since = null,
                       orphans = case when draft_id is null then orphans else array_append(orphans, draft_id) end
                where run_id = %s and call_id = %s and state in ('refused', 'unknown', 'failed') returning tool""",

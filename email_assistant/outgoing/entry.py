@@ -78,7 +78,7 @@ class Entry:
     looks: int
     started_at: datetime | None
     mark: str | None
-    """What a letter is recognised by in the mailbox; None: it was begun by a version that did not keep it."""
+    """What a letter is recognised by in the mailbox; None: it was not begun."""
     gmail_thread: str | None
     """Gmail's id of the thread that a letter goes into."""
     sent_thread: str | None
@@ -101,7 +101,7 @@ class Effect(Entry):
     thread_id: UUID
     args: dict[str, Any]
     place: str | None
-    """Where it is to be done, or was begun; None: an older version did not keep it."""
+    """Where it is to be done, or was begun; None: nothing can be said of that."""
     left_as: Literal["refused", "unknown"] | None
     """As what the person said to leave it, when they were asked about it again."""
     busy_until: datetime | None

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from hashlib import sha256
 from typing import Any, Final
 
 from email_assistant.db.lease import Lease, LeaseLost
@@ -20,8 +19,6 @@ from email_assistant.mail.parse import parse_bytes, parse_gmail
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.entry import Entry, Unsent
 
-DIGEST: Final = "X-Email-Assistant-Digest"
-"""The header that our digests are known by; its value is their day. Mail from others is never judged by it."""
 _CLOCK_SKEW: Final = timedelta(minutes=10)
 """Google's clock may be this far from ours when a sent message is matched by time."""
 _LOOKED_THROUGH: Final = 50
@@ -233,14 +230,12 @@ class Mailer:
 
 
 def is_letter(payload: Mapping[str, Any] | None, mark: str) -> bool:
-    """Whether a message of the mailbox is the letter of this mark, of which the version before had kinds of its own."""
+    """Whether a message of the mailbox is the letter of this mark."""
     if payload is None:
         return False
     mail = parse_gmail(payload)
     fingerprint = mail_fingerprint(mail)
-    keyed = sha256(f"{fingerprint}\0{mail.subject}".encode()).hexdigest()
-    days = {f"digest/{h['value'].strip()}" for h in payload.get("headers", ()) if h["name"].lower() == DIGEST.lower()}
-    return mark in {fingerprint, f"{fingerprint} {mail.subject}", keyed, *days}
+    return mark in (fingerprint, f"{fingerprint} {mail.subject}")
 
 
 async def drafts_of(gmail: Gmail, thread: str | None, mark: str, but: set[str]) -> AsyncIterator[Draft]:

@@ -200,11 +200,7 @@ class Settings(_Home):
     """Days after which all else of it is deleted, but for Gmail's ids; unset: never."""
     expire_days: Days | None = Field(None, ge=1)
     """Days after which what still waits is ignored by itself, and nothing is learned from it; unset: never."""
-    concurrency: int = Field(
-        32,
-        ge=1,
-        validation_alias=AliasChoices("EMAIL_ASSISTANT_CONCURRENCY", "concurrency", "EMAIL_ASSISTANT_WORKERS"),
-    )
+    concurrency: int = Field(32, ge=1)
     """Conversations worked on at once by one process, beside slots that serve decisions only; mailboxes are looked
     at on others."""
     lease_seconds: Seconds = Field(60, gt=0)
@@ -422,9 +418,7 @@ class Settings(_Home):
     def provider(self) -> str:
         """Which accounts this process may touch: those of Google, or of the server at this root, or of the server of
         this name on this machine, or of a provider that another distribution adds. A login made for one is never sent
-        to another.
-
-        Older versions wrote a name alone, or `custom`; where such a login may be sent is not known."""
+        to another."""
         if self.mail_provider:
             return f"{ADDED}{self.mail_provider}"
         if self.google_root is None:
@@ -435,7 +429,7 @@ class Settings(_Home):
 
 
 def is_of_demo(provider: str) -> bool:
-    return provider.removeprefix(LOCAL_SERVER).startswith(f"{DEMO}:")
+    return provider.startswith(f"{LOCAL_SERVER}{DEMO}:")
 
 
 def _complaint(place: tuple[int | str, ...], message: str) -> str:

@@ -65,22 +65,21 @@ class SendEmailTool(SendingTool):
         account = await self._accounts.get(UUID(run["account_id"]))
         reply, copies = run["reply"], given.additional_recipients
         if "additional_recipients" not in arguments and address_of(to) == str(reply["to"]).lower():
-            copies = reply.get("also_to", [])
-        addressed = reply.get("addressed", [account.address])  # a run of a former version went from there
-        copies = senders.without_oneself(account, copies, addressed)
+            copies = reply["also_to"]
+        copies = senders.without_oneself(account, copies, reply["addressed"])
         if wrong := [a for a in (to, *copies) if not is_recipient(a)]:
             raise ToolError(f"not an e-mail address: {', '.join(wrong)}")
-        identity = senders.identity_of(account, addressed)
+        identity = senders.identity_of(account, reply["addressed"])
         senders.check_unchanged(account, given.from_address, identity)
         complete = {**arguments, "email_address": to, "additional_recipients": copies}
-        if not copies and not reply.get("also_to"):  # else that nobody is to get a copy must not be forgotten
+        if not copies and not reply["also_to"]:  # else that nobody is to get a copy must not be forgotten
             del complete["additional_recipients"]
         complete.pop("from_address", None)
         return complete | senders.argument_of(account, identity)
 
     async def left_out(self, run: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[str]:
         reply = run["reply"]
-        return senders.left_out(reply.get("everyone", ()), reply.get("more", 0), arguments)
+        return senders.left_out(reply["everyone"], reply["more"], arguments)
 
     async def letter(self, call: Call, arguments: Mapping[str, Any]) -> Letter:
         return await _reply(call, SendEmail.model_validate(arguments))

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from email_assistant.accounts.account import UnknownAccount
 from email_assistant.accounts.vault import VaultError
 from email_assistant.app import App
-from email_assistant.db.migrate import not_applied
+from email_assistant.db.migrate import UNRELEASED, is_ours
 from email_assistant.db.pool import AWAY, fetched
 from email_assistant.web.dependencies import Assistant
 from email_assistant.web.routers import for_anybody
@@ -70,8 +70,9 @@ async def lacking(app: App) -> list[str]:
 
 
 async def _lacking(app: App) -> list[str]:
-    if await not_applied(app.pool):
-        return ["the database lacks tables of this version: start any part of it anew, which makes them"]
+    async with app.pool.connection() as conn:
+        if not await is_ours(conn):
+            return [UNRELEASED]
     with suppress(UnknownAccount):  # nobody has logged in yet
         await app.accounts.login((await app.accounts.first(app.user_id)).id)
     return []

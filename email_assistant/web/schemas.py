@@ -251,7 +251,7 @@ class MailOut(Told):
     classification: str | None
     stage: str | None = Field(
         description="Who gave it its class: rules, habits (what you did with mail like it), model, fixed (a rule of "
-        "the program's own) or person; null: not kept."
+        "the program's own) or person; null: it has no class."
     )
     reason: str | None
 

@@ -27,8 +27,8 @@ from email_assistant.gate import answers, provenance
 from email_assistant.gate.answers import Indexed
 from email_assistant.gate.doubt import Doubt
 from email_assistant.gate.doubts import doubts, lacking
-from email_assistant.gate.ledger import EARLIER, OWN_LETTERS, entry_in
-from email_assistant.gate.policy import HERE, GateEntry, GateSession
+from email_assistant.gate.ledger import OWN_LETTERS, entry_in
+from email_assistant.gate.policy import GateEntry, GateSession
 from email_assistant.gate.prose import PROSE
 from email_assistant.gate.provenance import Source, holders, spans
 from email_assistant.gate.spoken import Spoken
@@ -187,7 +187,7 @@ def _session(
             *_in_other_matters(account, found),
         ],
         answers=[_told(account, call, entry) for call, entry in told if call["answer"] and not _is_example(call)],
-        calls=[*_before(row), *(entry for _, entry in told)],
+        calls=[entry for _, entry in told],
         thread=wrote if began else None,
         answered=wrote,
         own=account.own_addresses,
@@ -319,14 +319,6 @@ def _in_other_matters(account: Account, found: Sequence[StoredMail]) -> Iterator
 
 def _is_example(call: Mapping[str, Any]) -> bool:
     return call["tool"] == OWN_LETTERS.tool and call["server"] is None
-
-
-def _before(row: Mapping[str, Any]) -> Iterator[GateEntry]:
-    """What an earlier version, which kept no calls, has noted of a chat: where it read; null: not even that."""
-    if row["is_chat"] and row["heard"] is None:
-        yield replace(EARLIER, labels=None)
-    for place in set(row["heard"] or ()) - {call["server"] or HERE for call in row["calls"]}:
-        yield replace(EARLIER, server=None if place == HERE else place)
 
 
 def _addresses(calls: Sequence[Mapping[str, Any]]) -> list[str]:

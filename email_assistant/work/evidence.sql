@@ -1,7 +1,7 @@
 -- What the gate judges a call by, for `evidence.py`.
 
 -- name: of_run
-select t.id as thread_id, t.chat_id is not null as is_chat, t.heard,
+select t.id as thread_id, t.chat_id is not null as is_chat,
        array(select r.input->>'request' from runs r where r.thread_id = t.id and r.mail_id is null
              order by r.attempt) as requests,
        coalesce((select json_agg(json_build_object('args', i.args::text, 'decision', i.decision::text)

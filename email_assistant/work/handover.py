@@ -76,7 +76,7 @@ class Handover:
             instructions,
             came_after=came_after(run["mail"], covered),
         )
-        return Settled(classification, opening, tuple(covered))
+        return Settled(classification, opening)
 
     async def _covered(
         self, run: Mapping[str, Any], run_id: UUID, conversation: Conversation, lease: Lease

@@ -46,8 +46,8 @@ drafts as (insert into left_drafts (run_id, call_id, user_id, account_id, thread
            select w.id, 'call', user_id, account_id, c.id, '{}', 'left'
            from conversations c join work w on w.mail_id = c.gmail_id where %(draft)s)
 insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, call_id, interrupt_id, kind, action, args,
-                         allowed, mail_text, new_recipients, teaches, status, undo_until)
-select user_id, account_id, c.id, w.id, mail_id, 'call', mail_id, 'draft', 'send_email_tool', '{}', '{}', '', '{}',
+                         allowed, mail_text, marks, teaches, status, undo_until)
+select user_id, account_id, c.id, w.id, mail_id, 'call', mail_id, 'draft', 'send_email_tool', '{}', '{}', '', '[]',
        true, %(item)s, %(undo)s
 from conversations c join work w on w.mail_id = c.gmail_id where %(item)s <> ''
 """

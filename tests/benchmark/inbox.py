@@ -46,10 +46,10 @@ letters as (
            'Matter ' || gmail_id, json_build_object('text', 'Does it suit you?'), now(), 'waiting', 'respond', w.id
     from conversations c join work w on w.mail_id = c.gmail_id)
 insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, call_id, interrupt_id, kind, action, args,
-                         allowed, mail_text, new_recipients, marks, doubts, teaches, words)
+                         allowed, mail_text, marks, teaches, words)
 select user_id, account_id, c.id, w.id, mail_id, 'call', mail_id, 'draft', 'send_email_tool',
        json_build_object('email_address', 'bob@example.org', 'response_text', 'It does.' || chr(10) || 'Ada'),
-       '{accept,edit,ignore,response}', 'Does it suit you?', '{}', '[]', '[]', true, ''
+       '{accept,edit,ignore,response}', 'Does it suit you?', '[]', true, ''
 from conversations c join work w on w.mail_id = c.gmail_id"""
 _WATCH = """
 let pressed = 0;

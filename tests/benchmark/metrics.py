@@ -41,8 +41,8 @@ from threads;
 insert into runs (id, user_id, account_id, thread_id, mail_id, attempt, input, state)
 select gen_random_uuid(), user_id, account_id, id, gmail_id, 1, '{{}}', 'done' from threads;
 insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, call_id, kind, action, args, allowed,
-                         mail_text, new_recipients, teaches, status)
-select user_id, account_id, thread_id, id, mail_id, 'call', 'draft', 'send_email_tool', '{{}}', '{{}}', '', '{{}}',
+                         mail_text, marks, teaches, status)
+select user_id, account_id, thread_id, id, mail_id, 'call', 'draft', 'send_email_tool', '{{}}', '{{}}', '', '[]',
        true, case when mail_id::int <= {open} then 'pending' else 'applied' end
 from runs where mail_id::int <= {mails} / 5;
 insert into effects (key, run_id, call_id, user_id, account_id, thread_id, tool, args, args_hash, state, finished_at)

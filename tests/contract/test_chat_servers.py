@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import psycopg
 import pytest
 
 from tests.contract.chat_stage import Stage, event, listing, open_stage
@@ -186,13 +185,6 @@ class TestWhatWasRead:
         assert talk.run("look").response == talk.run("look").response == "Seen."
         talk.run("read")
         assert talk.run("look").confirmations[0]["tool_name"] == "list_events"
-
-    def test_a_chat_that_an_older_version_began_may_have_read(self, stage: Stage, database_url: str) -> None:
-        talk = stage.talk()
-        talk.run("hello")
-        with psycopg.connect(database_url) as conn:
-            conn.execute("update email_assistant.threads set heard = null where chat_id is not null")
-        is_asked(talk, "search")
 
 
 def test_what_was_approved_for_our_calendar_comes_back_before_another_server_does_it(

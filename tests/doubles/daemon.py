@@ -80,22 +80,9 @@ class Daemon:
     Settings given as keywords go into the environment in capitals: `undo_seconds=60` is EMAIL_ASSISTANT_UNDO_SECONDS.
     """
 
-    def __init__(
-        self,
-        home: Path,
-        database_url: str,
-        google: Front,
-        model: Model,
-        source: Path | None = None,
-        /,
-        **settings: object,
-    ) -> None:
-        """
-        Args:
-            source: the folder of another version's source, if that is to run.
-        """
+    def __init__(self, home: Path, database_url: str, google: Front, model: Model, /, **settings: object) -> None:
         self.home, self._google = home, google
-        self.nursery = nursery(source)
+        self.nursery = nursery()
         self.processes: list[Process] = []
         chosen = {
             "home": home / "assistant",
@@ -114,7 +101,7 @@ class Daemon:
         } | settings
         self.environment = {
             "PATH": os.environ["PATH"],
-            "PYTHONPATH": str(source or os.environ.get("PYTHONPATH", "")),
+            "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
             "HOME": str(home),
             "LANG": "C.UTF-8",
             "DATABASE_URL": database_url,

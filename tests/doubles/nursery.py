@@ -18,15 +18,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 _PROGRAM = "email_assistant"
-# Another version may not have all of them.
 _OURS = (
     *("cli", "cli.serve", "daemon", "agents.mail.graph", "agents.chat.graph", "work.handover", "queue.handover"),
     *("work.worker", "work.by_chat", "tools.mailbox", "tools.write_email", "tools.schedule_meeting"),
 )
 _LIBRARIES = (  # which the program loads when it is about to use them
     *("langgraph.store.postgres.aio", "prometheus_client", "uvicorn.protocols.http.h11_impl", "uvicorn.lifespan.on"),
-    *("uvicorn.loops.asyncio", "apscheduler.triggers.interval", "openai.resources.chat.completions", "yoyo.migrations"),
-    *("yoyo.backends.core.postgresql", "httpcore2", "truststore"),
+    *("uvicorn.loops.asyncio", "apscheduler.triggers.interval", "openai.resources.chat.completions"),
+    *("httpcore2", "truststore"),
 )
 _MODULES = (*(f"{_PROGRAM}.{name}" for name in _OURS), *_LIBRARIES)
 _WARM = f"""
@@ -112,14 +111,13 @@ class Nursery:
 class ForkingNursery(Nursery):
     """Forks each process off a warm one."""
 
-    def __init__(self, source: Path | None) -> None:
+    def __init__(self) -> None:
         self._one_question = threading.Lock()
         self._warm = subprocess.Popen(
             [sys.executable, "-c", _WARM],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            cwd=source,  # where it looks first for what it imports
             env={**os.environ, "LANG": "C.UTF-8"},
         )
         assert self._warm.stdout
@@ -146,13 +144,9 @@ class ForkingNursery(Nursery):
 
 
 @cache
-def nursery(source: Path | None = None) -> Nursery:
-    """The one of this test run.
-
-    Args:
-        source: the folder of another version's source, if that is to run.
-    """
-    opened = ForkingNursery(source) if hasattr(os, "fork") else Nursery()
+def nursery() -> Nursery:
+    """The one of this test run."""
+    opened = ForkingNursery() if hasattr(os, "fork") else Nursery()
     atexit.register(opened.close)
     return opened
 

@@ -86,7 +86,7 @@ class TestFrom:
         assert (await home.account()).own_addresses == {ADA, INFO}
 
     async def test_where_it_was_never_read_it_is_read_at_once(self, home: Home, google: Google) -> None:
-        """As after an upgrade."""
+        """As where the account was connected to another server."""
         google.add_alias(INFO)
         await home.sql("update accounts set described_at = clock_timestamp()")
         await home.sync()

@@ -22,6 +22,7 @@ from psycopg.types.json import Json
 from pydantic import SecretStr
 
 from email_assistant.agents.mail.graph import NOTIFY_ACTION
+from email_assistant.agents.mail.run import ReplyNeeds
 from email_assistant.app import App, open_app, open_chat
 from email_assistant.gate.doubt import Doubt
 from email_assistant.inbox.describe import mail_as_text
@@ -121,7 +122,16 @@ class Home:
         return mail_id, thread, await self.run(account, thread, mail_id, run_id)
 
     async def run(self, account: UUID, thread: UUID, mail_id: str, run_id: UUID, attempt: int = 1) -> UUID:
-        reply: dict[str, Any] = {"to": BOB, "subject": "Lunch?", "in_reply_to": None, "references": []}
+        reply = ReplyNeeds(
+            to=BOB,
+            also_to=[],
+            everyone=[BOB],
+            more=0,
+            addressed=[ADA],
+            subject="Lunch?",
+            in_reply_to=None,
+            references=[],
+        )
         run_input = {"account_id": str(account), "address": ADA, "mail": mail_id, "mails": [mail_id], "reply": reply}
         async with self.app.pool.connection() as conn:
             await conn.execute(

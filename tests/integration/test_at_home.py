@@ -207,12 +207,12 @@ class TestDemo:
         assert "nothing is running since" in done.stderr
         assert "start `email-assistant demo`" in done.stderr
 
-    def test_what_an_older_one_left_among_ones_own_is_named(self, program: Daemon, database_url: str) -> None:
+    def test_the_mailbox_of_another_is_named(self, program: Daemon, database_url: str) -> None:
         with psycopg.connect(database_url) as conn:
-            conn.execute("update email_assistant.accounts set provider = 'sandbox:scripted'")
+            conn.execute("update email_assistant.accounts set provider = 'loopback:sandbox:scripted'")
         remedy = f"`email-assistant account remove {ADA}` removes it"
         assert remedy in program.cli("status")
-        assert f"✗ {ADA}: was left by a demo of an earlier version" in program.run("doctor").stdout
+        assert f"✗ {ADA}: is the mailbox of another demo" in program.run("doctor").stdout
         program.cli("account", "remove", ADA, "--yes")
         assert remedy not in program.cli("status")
 
@@ -357,7 +357,7 @@ class TestIds:
         google.deliver(BOB, "Lunch?", "Does Friday suit you?")
         items = daemon.pending(2)
         assert max(len(item["subject"]) for item in items) == 998
-        with psycopg.connect(database_url) as conn:  # as an earlier version stored it
+        with psycopg.connect(database_url) as conn:  # longer than any that is stored
             conn.execute("update email_assistant.mails set subject = repeat('A', 900000) where subject like 'AAA%'")
         for command in (("inbox", "list"), ("mails",)):
             listed = daemon.cli(*command)
@@ -476,7 +476,7 @@ class TestPatience:
     )
     def test_a_migration_that_does_not_end(self, program: Daemon, database_url: str, command: tuple[str, ...]) -> None:
         with psycopg.connect(database_url, autocommit=True) as conn:
-            conn.execute("delete from email_assistant._yoyo_migration where migration_id like '0034%'")
+            conn.execute("delete from email_assistant.procrastinate_versions")
             conn.execute("select pg_advisory_lock(%s)", (0x6D61696C,))
             assert "bringing the database up to date for 10 s" in self.ended(program, *command)
 

@@ -161,7 +161,7 @@ class TestUnderAKey:
         model.script([[reply("Friday is fine."), DONE]])
         async with open_home(digest_at="00:00") as home:
             await home.receive()
-            back_up(database_url, {}, Path(file))
+            back_up(database_url, {"secret_key": "key"}, Path(file))
             first = await self._send(home, "a")
             await home.app.digests.send_due()
             assert len(google.sent) == 2

@@ -475,9 +475,9 @@ class TestTheInbox:
         await home.receive()
         await home.sql(
             """insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, call_id, kind, action, args,
-                                        allowed, mail_text, new_recipients, teaches)
+                                        allowed, mail_text, marks, teaches)
                select user_id, account_id, thread_id, run_id, mail_id, call_id || n, kind, action, args, allowed,
-                      mail_text, new_recipients, teaches from inbox_items, generate_series(1, 40) as n"""
+                      mail_text, marks, teaches from inbox_items, generate_series(1, 40) as n"""
         )
         told = within(await turn.does("list_waiting"))
         assert (len(told), told[-1]) == (31, "and 11 more")

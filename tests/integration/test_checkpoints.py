@@ -299,7 +299,6 @@ class TestGuardedStatement:
 async def test_a_look_into_a_mailbox_is_held_like_a_conversation(
     conversation: Conversation, name: Literal["new mail", "older mail"], until: str
 ) -> None:
-    """In the column that processes of the version before use."""
     [account] = await conversation.execute("select id from accounts")
     async with held(conversation.pool, name, account["id"], 0.6) as first:
         await asyncio.sleep(0.9)  # longer than the term

@@ -51,7 +51,7 @@ with work (thread_id, kind) as (
     union select thread_id, 'label' from ({_LABEL_WORK}) as labels where %(labels)s)
 select t.id, bool_or(work.kind = 'decided') as decided
 from work join threads t on t.id = work.thread_id join accounts a on a.id = t.account_id
-where (t.lease_until < clock_timestamp() or t.holder = any(%(dead)s::bigint[]) and t.holder_epoch = t.epoch)
+where (t.lease_until < clock_timestamp() or t.holder = any(%(dead)s::bigint[]))
   and t.not_before <= clock_timestamp()
   and (work.kind <> 'label' or t.label_after <= clock_timestamp())
   and a.state = 'active' and a.provider in ('{_PROVIDER}', 'none')
@@ -170,16 +170,13 @@ class Chance:
 
     async def thread(self, account: UUID, *, ready: bool = False) -> UUID:
         leased = not ready and self._dice.random() < 0.2
-        epoch = self._pick(1, 2)
         return await self._insert(
             "threads",
             {
                 "account_id": account,
                 "gmail_id": str(uuid4()),
                 "lease_until": _future() if leased else self._pick(_past(), _BEGINNING),
-                "epoch": epoch,
                 "holder": self._pick(DEAD, ALIVE, None) if leased else None,
-                "holder_epoch": self._pick(1, 2),
                 "not_before": _past() if ready else self._pick(*[_past()] * 6, _future()),
                 "label_after": _past() if ready else self._pick(*[_past()] * 4, _future()),
                 "drafted": None if ready else self._pick(*[None] * 6, "draft"),
@@ -233,7 +230,7 @@ class Chance:
             "args": Json({}),
             "allowed": [],
             "mail_text": "",
-            "new_recipients": [],
+            "marks": Json([]),
             "teaches": self._dice.random() < 0.5,
             "status": self._pick("pending", "decided", "decided", "applied", "superseded", "expired"),
             "undo_until": self._pick(_past(), _future()),

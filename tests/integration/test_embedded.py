@@ -452,15 +452,9 @@ class TestWhoMayConnect:
         ]
         assert "trust" not in [rule[2] for rule in rules]
 
-    def test_a_directory_of_an_earlier_version_is_switched_and_a_persons_own_lines_stay(self, data_dir: Path) -> None:
+    def test_a_persons_own_lines_stay(self, data_dir: Path) -> None:
         doors = data_dir / "pg_hba.conf"
-        doors.write_text(
-            "# Put your actual configuration here\n"
-            "local all reporter scram-sha-256\n"
-            "local   all             all                                     trust\n"
-            "host    all             all             127.0.0.1/32            trust\n"
-            "local   replication     all                                     trust\n"
-        )
+        doors.write_text("# Put your actual configuration here\nlocal all reporter scram-sha-256\n")
         (data_dir / "pg_ident.conf").write_text("mine ada reporter\n")
 
         for _ in range(2):
@@ -492,21 +486,6 @@ class TestAsRoot:
         with EmbeddedPostgres(data_dir) as server:
             write(server.url(), "private")
             done = self.tries(stranger, server, data_dir)
-
-        assert done.stdout.splitlines() == ["tried all"], done.stderr
-
-    def test_what_an_earlier_version_ran_as_nobody_is_taken_from_it(self, open_folder: Path) -> None:
-        data_dir = open_folder / "postgres"
-        with EmbeddedPostgres(data_dir) as server:
-            write(server.url(), "private")
-        nobody = pwd.getpwnam("nobody")
-        for path in (data_dir, *data_dir.rglob("*")):
-            os.chown(path, nobody.pw_uid, nobody.pw_gid)
-        (data_dir / "pg_hba.conf").write_text("local all all trust\nlocal replication all trust\n")
-
-        with EmbeddedPostgres(data_dir) as server:
-            assert notes(server.url()) == ["private"]
-            done = self.tries("nobody", server, data_dir)
 
         assert done.stdout.splitlines() == ["tried all"], done.stderr
 

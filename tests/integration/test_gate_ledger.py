@@ -103,26 +103,6 @@ async def test_a_call_is_noted_before_it_runs(open_with: OpenWith, google: Googl
         await turn
 
 
-@pytest.mark.parametrize(("heard", "asked"), [("{here}", ["look_up"]), (None, ["look_up"]), ("{}", [])])
-async def test_what_an_earlier_version_noted_counts(open_with: OpenWith, heard: str | None, asked: list[str]) -> None:
-    """It kept where something was read, and no calls; one before it not even that."""
-    async with open_with() as home:
-        await say(home, "What is on?")
-        await home.sql("delete from gate_calls")
-        await home.sql("update threads set heard = %s::text[] where chat_id is not null", heard)
-        assert await say(home, "Go on") == asked
-
-
-async def test_an_earlier_version_is_told_where_something_was_read(open_with: OpenWith) -> None:
-    """As it works on beside this one during an upgrade."""
-    async with open_with() as home:
-        await say(home, "Go on")
-        await say(home, "What is on?", "b")
-        await say(home, "What is on?", "b")
-        chats = await home.sql("select chat_id, heard from threads where chat_id is not null order by chat_id")
-        assert [(row["chat_id"], row["heard"]) for row in chats] == [("a", []), ("b", ["here"])]
-
-
 async def test_another_chat_knows_nothing_of_it(open_with: OpenWith, stranger: Stranger) -> None:
     async with open_with() as home:
         await say(home, "What is on?")

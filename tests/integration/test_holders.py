@@ -197,23 +197,6 @@ class TestAlive:
         assert Counter(sent.text for sent in google.sent) == Counter(f"To {mail}." for mail in mails)
 
     @in_one_loop
-    async def test_a_process_of_the_version_before_keeps_its_term(self, home: Home, database_url: str) -> None:
-        """It knows nothing of holders, and leaves the one that it finds."""
-        thread_id = await a_conversation(home)
-        dead = Holder(database_url)
-        assert await claim(home.app.pool, "conversation", thread_id, 60, dead)
-        await dead.aclose()
-        await until(lambda: home.app.holder.dead)
-
-        await home.sql("update threads set lease_until = '-infinity'")
-        await home.sql("""update threads set lease_until = clock_timestamp() + interval '60 seconds', epoch = epoch + 1
-                          where lease_until < clock_timestamp()""")
-
-        assert await claim(home.app.pool, "conversation", thread_id, 60, home.app.holder) is None
-        assert await home.works.due.due() == []
-        await until(lambda: not home.app.holder.dead)
-
-    @in_one_loop
     async def test_it_is_given_back_though_the_connection_is_lost_just_then(self, home: Home) -> None:
         thread_id = await a_conversation(home)
 

@@ -117,9 +117,9 @@ class TestSearch:
         await self.three(home, model)
         [item] = [item for item in await home.items() if item.subject == "Lunch?"]
         await home.sql(
-            """insert into effects (run_id, call_id, user_id, account_id, thread_id, tool, args, args_hash, state)
-               select run_id, call_id, user_id, account_id, thread_id, action, args, '', 'unknown' from inbox_items
-               where id = %s""",
+            """insert into effects (key, run_id, call_id, user_id, account_id, thread_id, tool, args, args_hash, state)
+               select run_id || '/' || call_id, run_id, call_id, user_id, account_id, thread_id, action, args, '',
+                      'unknown' from inbox_items where id = %s""",
             item.id,
         )
         async with home.app.pool.connection() as conn:
@@ -312,7 +312,7 @@ class TestCounts:
         model.script(lambda _: [reply("Fine."), DONE])
         await home.receive("One")
         columns = """user_id, account_id, thread_id, run_id, mail_id, call_id, action, args, allowed, mail_text,
-                     new_recipients, teaches"""
+                     marks, teaches"""
         await home.sql(
             f"""insert into inbox_items ({columns}, interrupt_id, kind)
                 select {columns}, n::text, case when n %% 2 = 0 then 'draft' else 'meeting' end

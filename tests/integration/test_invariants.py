@@ -24,6 +24,7 @@ from langgraph.types import Command
 from psycopg.types.json import Json
 from typer.testing import CliRunner
 
+from email_assistant.agents.mail.run import ReplyNeeds
 from email_assistant.app import open_app, open_chat
 from email_assistant.cli import app as command_line
 from email_assistant.db.checkpoints import run_config
@@ -772,8 +773,8 @@ class JobRecorder:
             return [row[0] for row in conn.execute("select args from recorded").fetchall()]
 
 
-NOT_OURS = ("checkpoint", "store", "procrastinate", "yoyo", "_yoyo", "vector")
-"""How the tables of LangGraph, the queue and the migrations begin."""
+NOT_OURS = ("checkpoint", "store", "procrastinate", "schema_hash", "vector")
+"""How the tables of LangGraph, the queue and the schema's version begin."""
 
 
 @dataclass(frozen=True)
@@ -788,7 +789,16 @@ class Rows:
 def add_user(url: str, name: str) -> Rows:
     """A user (the home one is there already) with an account, and in it a failed mail and an item that waits."""
     rows = Rows(f"{name}@example.com", f"mail-of-{name}", "")
-    reply_to: dict[str, Any] = {"to": "bob@example.org", "subject": "Lunch?", "in_reply_to": None, "references": []}
+    reply_to = ReplyNeeds(
+        to="bob@example.org",
+        also_to=[],
+        everyone=["bob@example.org"],
+        more=0,
+        addressed=[rows.address],
+        subject="Lunch?",
+        in_reply_to=None,
+        references=[],
+    )
     run = {"address": rows.address, "mail": rows.mail, "mails": [rows.mail], "reply": reply_to}
     settings = session_settings(url)
     with psycopg.connect(url, autocommit=True, options=settings["options"]) as conn:
@@ -834,10 +844,10 @@ def add_user(url: str, name: str) -> Rows:
         insert(
             "item",
             """insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, call_id, interrupt_id, kind,
-                                        action, args, allowed, mail_text, new_recipients, teaches)
+                                        action, args, allowed, mail_text, marks, teaches)
                values (%(user)s, %(account)s, %(thread)s, %(run_id)s, %(mail)s, 'call_1', 'i1', 'draft',
                        'send_email_tool', '{"email_address": "bob@example.org", "response_text": "Yes."}',
-                       '{accept,edit,ignore,response}', 'Bob: Lunch?', '{}', true) returning id""",
+                       '{accept,edit,ignore,response}', 'Bob: Lunch?', '[]', true) returning id""",
         )
     return Rows(rows.address, rows.mail, str(ids["item"]))
 

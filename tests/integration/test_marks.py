@@ -122,13 +122,6 @@ class TestTold:
         assert result["status"] == 422
         assert "look at it by itself: Said by nobody before, so it is the assistant's own: “11 EUR”" in result["detail"]
 
-    async def test_what_an_earlier_version_made_says_nothing_of_its_text(
-        self, home: Home, model: Model, http: httpx.AsyncClient
-    ) -> None:
-        item = await proposed(home, model)
-        await home.sql("update inbox_items set doubts = null")
-        assert await kinds(http, item) == ["new_recipient"]
-
 
 @in_one_loop
 class TestTheirOwn:

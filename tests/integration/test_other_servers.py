@@ -70,21 +70,15 @@ class TestAnotherRoot:
         assert f"✓ {ADA}: active, Gmail answers" in away.run("doctor").stdout
 
 
-@pytest.mark.parametrize(
-    ("provider", "says"),
-    [
-        ("custom", "belongs to a server that is not known"),
-        ("my server", "belongs to a server that is not known"),
-        ("google", "belongs to Google, and EMAIL_ASSISTANT_GOOGLE_ROOT names another server"),
-    ],
-)
-def test_what_an_earlier_version_wrote_is_sent_nowhere_unless_it_tells_where(
-    connect: Start, google: Google, database_url: str, provider: str, says: str
+def test_a_login_that_was_made_at_google_is_sent_nowhere_else(
+    connect: Start, google: Google, database_url: str
 ) -> None:
-    program = connect(google_name="my server" if provider == "my server" else "")
-    sql(database_url, "update accounts set provider = %s", provider)
+    program = connect(google_name="")
+    sql(database_url, "update accounts set provider = 'google'")
     before = len(google.requests)
-    told_by_every_command(program, database_url, says)
+    told_by_every_command(
+        program, database_url, "belongs to Google, and EMAIL_ASSISTANT_GOOGLE_ROOT names another server"
+    )
     assert google.requests[before:] == []
     assert AGAIN in program.run("doctor").stdout
 
@@ -104,7 +98,7 @@ async def test_a_login_that_came_meanwhile_is_renewed_at_its_own_server_alone(ho
 @pytest.mark.parametrize(
     ("root", "name", "provider"),
     [
-        (None, None, "google"),  # as older versions, which may run beside this one, write it
+        (None, None, "google"),
         (None, "sandbox", "google"),
         ("https://mail.example.net", None, "https://mail.example.net"),
         ("https://Mail.Example.net/", None, "https://mail.example.net"),

@@ -456,15 +456,6 @@ class TestShown:
         assert (row["new_recipients"], row["first_answer"]) == ([EVE], "bob@example.org")
         assert row["description"].splitlines()[:2] == ["! Bob Berg: Lunch?", text]
 
-    async def test_what_an_earlier_version_made_is_not_taken_for_known(
-        self, home: Home, model: Model, http: httpx.AsyncClient
-    ) -> None:
-        asks(model)
-        await home.receive()
-        await home.sql("update inbox_items set marks = null, new_recipients = '{}'")
-        item = await asked(home)
-        assert kinds(item) == {"bob@example.org": {"unknown_recipient"}}
-
 
 @in_one_loop
 class TestManyAtOnce:

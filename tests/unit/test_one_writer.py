@@ -1,6 +1,6 @@
 """A table is written by one file: whoever wants a row changed calls it, in their own transaction.
 
-What goes with a row by a foreign key's `on delete cascade` is not counted, and neither are migrations.
+What goes with a row by a foreign key's `on delete cascade` is not counted, and neither is what `schema.sql` does.
 """
 
 import ast
@@ -8,7 +8,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cache
-from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -48,6 +47,7 @@ WRITER: Mapping[str, str] = {
     "quota": "accounts/quota.py",
     "rule_fires": "memory/fires.sql",
     "runs": "db/runs.sql",
+    "schema_hash": "db/migrate.py",
     "sessions": "accounts/sessions.py",
     "stops": "accounts/accounts.py",
     "threads": "db/threads.py",
@@ -55,7 +55,7 @@ WRITER: Mapping[str, str] = {
 }
 BY_TRIGGERS: Mapping[str, str] = {
     "gate_log": "seals what becomes of the others, whoever writes them",
-    "sent_to": "has from own mail whom it was sent to, whichever version stores it",
+    "sent_to": "has from own mail whom it was sent to",
 }
 """What nobody writes by themselves, and why."""
 ANY: Mapping[str, str] = {
@@ -79,14 +79,12 @@ _WRITES = re.compile(
     re.I,
 )
 _CREATES = re.compile(r"^create table (?:if not exists )?(\w+)", re.I | re.M)
-_DROPS = re.compile(r"^drop table (\w+)", re.I | re.M)
-_MIGRATIONS = ROOT / "email_assistant" / "db" / "migrations"
+_SCHEMA = ROOT / "email_assistant" / "db" / "schema.sql"
 
 
 @cache
 def tables() -> frozenset[str]:
-    texts = [path.read_text() for path in _MIGRATIONS.glob("*.sql")]
-    return frozenset(chain(*map(_CREATES.findall, texts))) - frozenset(chain(*map(_DROPS.findall, texts)))
+    return frozenset(_CREATES.findall(_SCHEMA.read_text()))
 
 
 @cache
@@ -96,7 +94,7 @@ def writers() -> Mapping[str, set[str]]:
     for package in (email_assistant, email_assistant_servers):
         root = Path(next(iter(package.__path__)))
         for path in (*root.rglob("*.py"), *root.rglob("*.sql")):
-            if _MIGRATIONS not in path.parents:
+            if path != _SCHEMA:
                 texts = statements(path.read_text()) if path.suffix == ".py" else [path.read_text()]
                 for table in {table for text in texts for table in written_by(text)}:
                     found[table].add(path.relative_to(root).as_posix())

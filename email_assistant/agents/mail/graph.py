@@ -83,9 +83,7 @@ class MailAgent(Assistant):
     async def triage_router(self, state: MailState, config: RunnableConfig) -> Command[str]:
         run = state["run"]
         settled = await self.settle(run, await self._triage(run, config), lease_of(config))
-        # `covers` is read by processes of an earlier version that run beside this one during an upgrade. What the mail
-        # says stands in the opening from here on.
-        covering = {**run, "covers": list(settled.covers), "text": ""}
+        covering = {**run, "text": ""}  # what the mail says stands in the opening from here on
         if settled.classification == "notify":
             return Command(goto="triage_interrupt_handler", update={"run": covering, "opening": settled.opening})
         if settled.classification == "respond":
@@ -165,8 +163,8 @@ class MailAgent(Assistant):
             return known
         lease = lease_of(config)
         in_force = await self.memory.rules(UUID(run["account_id"]), "triage_preferences")
-        rules = believed(in_force, forged=run.get("sender") == "")
-        if found := deciding(rules, run.get("sender", "")):
+        rules = believed(in_force, forged=run["sender"] == "")
+        if found := deciding(rules, run["sender"]):
             return _by_rules(found)
         thought = await self.habits(run, lease) if self.habits else None
         if thought and thought.decides and not thought.checked:

@@ -44,7 +44,7 @@ class Run(TypedDict):
     text: str
     """That mail, delimited for a prompt."""
     sender: str
-    """The address in its From; empty if that is forged. Runs of an earlier version have none."""
+    """The address in its From; empty if that is forged."""
     reply: ReplyNeeds
     invitation: str | None
     """What calendars know the event by to which the conversation last invited; None if it did to none."""
@@ -63,8 +63,6 @@ class Settled:
     classification: Classification
     opening: str = ""
     """First message to the response agent."""
-    covers: tuple[str, ...] = ()
-    """Gmail ids of the unanswered mails that the run answers."""
 
 
 Stage = Literal["rules", "habits", "model", "fixed"]
