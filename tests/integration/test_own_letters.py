@@ -1,6 +1,6 @@
 """What drafts are written by: letters that the person sent before, if they want that; and what is told of them."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
@@ -20,7 +20,7 @@ EVE = "Eve Ek <eve@example.net>"
 TO_BOB = "Bob Berg <bob@example.org>"
 PRICE = "Dear Eve, the walnut table is 1,250 EUR, and I bring it round. Ada"
 BEFORE = timedelta(days=40)
-DAY = f"{datetime.now(BERLIN) - BEFORE:%-d %B %Y}"
+DAY = f"{(datetime.now(UTC) - BEFORE).astimezone(BERLIN):%-d %B %Y}"
 
 
 def wrote(google: Google, to: str, text: str, *, subject: str = "Re: Walnut table", **headers: str) -> str:
