@@ -16,6 +16,7 @@ from tests.doubles.google import Google
 from tests.doubles.model import Model
 from tests.doubles.serving import Hold
 from tests.integration.scene import ADA, BOB, DONE, reply
+from tests.tools import need
 
 pytestmark = pytest.mark.long
 
@@ -28,6 +29,7 @@ SETTINGS = {"secret_key": Fernet.generate_key().decode()}
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     """The earlier release's source, from this repository's history."""
+    need("git")
     archive, folder = tmp_path / "before.tar", tmp_path / "source"
     git = ["git", "archive", "--output", str(archive), RELEASE, "email_assistant"]
     done = subprocess.run(git, cwd=Path(__file__).parents[2], capture_output=True, text=True)
