@@ -1,6 +1,7 @@
 """One embedded Postgres server a run, one clean database a test."""
 
 import asyncio
+import os
 import shutil
 import signal
 import tempfile
@@ -76,6 +77,12 @@ def _prepare(server: EmbeddedPostgres) -> None:
         conn.execute("select pg_reload_conf()")
         conn.execute(f"create database {TEMPLATE}")
     asyncio.run(migrate(server.url(TEMPLATE)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Two to a core, as tests wait for processes of theirs half of the time."""
+    return 2 * (os.cpu_count() or 1)
 
 
 @pytest.hookimpl(optionalhook=True)
