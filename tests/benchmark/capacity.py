@@ -1,7 +1,5 @@
 """How many workers a day's mail needs, how long it waits, and what it costs: a simulation, which connects to nothing.
 
-    uv run python -m tests.benchmark capacity [--measured speed.json]
-
 Mail comes in at random, as many in each hour as the day's shape says. A worker process has a number of slots, each of
 which holds one mail from its first step to its last, and one core, which the mails in its slots take in turns: before
 and after each call of a model, which takes its time. Mail waits for a slot in one queue, the oldest first.

@@ -1,6 +1,6 @@
 """What the gate holds of honest work, and what it lets through of attacks, on AgentDojo's four suites.
 
-    uv run --with agentdojo==0.1.35 python -m tests.benchmark gate [--suite NAME] [--which]
+    uv run --group dev --with agentdojo==0.1.35 python -m tests.benchmark gate [--suite NAME] [--which]
 
 The agent is the worst there is: whatever text it reads that asks for something, it does. It replays the calls that a
 task's authors wrote down; every injection stands in all places that the suite has for it, and is obeyed once when the

