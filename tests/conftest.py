@@ -16,7 +16,7 @@ import pytest
 
 from email_assistant.db.embedded import EmbeddedPostgres
 from email_assistant.db.migrate import migrate
-from tests import tables
+from tests import tables, tools
 from tests.databases import TEMPLATE, databases
 
 # The same cases every time, however slow the machine is.
@@ -98,8 +98,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print what the tests have filled in."""
+    """Print what the tests have filled in, and what they lacked."""
     tables.show(terminalreporter)
+    tools.show(terminalreporter)
 
 
 @pytest.fixture(scope="session")

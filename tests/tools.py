@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from shutil import which
@@ -49,3 +50,9 @@ def need(*names: str) -> None:
     if missing:
         say = pytest.fail if os.environ.get("CI") else pytest.skip
         say(f"missing: {', '.join(missing)}")
+
+
+def show(reporter: pytest.TerminalReporter) -> None:
+    """Print how many tests were skipped, by what for."""
+    for reason, count in Counter(report.longrepr[2] for report in reporter.stats.get("skipped", ())).items():
+        reporter.write_line(f"{count} skipped: {reason.removeprefix('Skipped: ')}")

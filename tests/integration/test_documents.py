@@ -28,6 +28,7 @@ from tests.doubles.daemon import WAIT_SECONDS
 from tests.doubles.model import Model
 from tests.integration.home import until
 from tests.integration.test_login import ALEX, Sandbox
+from tests.tools import need
 
 OF_OTHERS = {
     **dict.fromkeys(("pip", "npm"), "they install from registries, as `.ci/run` does"),
@@ -191,6 +192,7 @@ class Shell:
             options: those that every command of ours is given.
             settings: further variables; of the caller's own none but the search path is there.
         """
+        need("curl")
         self.home = home
         self.known: dict[str, str] = {}
         """What stands for what the documents leave open."""
