@@ -1,6 +1,7 @@
 """One embedded Postgres server for a run that needs one, one clean database a test."""
 
 import asyncio
+import os
 import shutil
 import signal
 import tempfile
@@ -15,7 +16,7 @@ import pytest
 
 from email_assistant.db.embedded import EmbeddedPostgres
 from email_assistant.db.migrate import migrate
-from tests import tables
+from tests import tables, tools
 from tests.databases import TEMPLATE, databases
 
 pytest_plugins = ["tests.reruns", "tests.unchanged"]
@@ -82,6 +83,12 @@ def _server(config: pytest.Config) -> EmbeddedPostgres:
 
 
 @pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Two to a core, as tests wait for processes of theirs half of the time."""
+    return 2 * (os.cpu_count() or 1)
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Tell a worker of pytest-xdist where the server is, which this process starts, as it outlives all workers."""
     node.workerinput["postgres_url"] = _server(node.config).url()
@@ -94,8 +101,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print what the tests have filled in."""
+    """Print what the tests have filled in, and what they lacked."""
     tables.show(terminalreporter)
+    tools.show(terminalreporter)
 
 
 @pytest.fixture(scope="session")

@@ -13,8 +13,8 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 from playwright.async_api import ViewportSize, async_playwright
 
-from tests.browser.conftest import CHROMIUM
 from tests.integration.home import until
+from tests.tools import CHROMIUM
 
 SIZE: ViewportSize = {"width": 1000, "height": 640}
 _LINK = re.compile(r"Your inbox: (http\S+)\n")

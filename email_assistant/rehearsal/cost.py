@@ -9,8 +9,8 @@ from email_assistant.mail.excerpt import tokens
 from email_assistant.rehearsal.walk import Judged
 from email_assistant.settings import AccountRole, Settings
 
-# Instructions, headers and the schemas of tools, and what comes back, as `bench cost` finds them (docs/costs.md), with
-# room for some rules; a model that thinks before it answers takes more.
+# Instructions, headers and the schemas of tools, and what comes back, as docs/costs.md has them measured, with room for
+# some rules; a model that thinks before it answers takes more.
 _SORTING: Final = (250, 60)
 _DRAFTING: Final = (750, 250)
 _MOST_SORTED: Final = 1_400  # tokens of a mail, as triage is shown them

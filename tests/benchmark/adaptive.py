@@ -1,14 +1,10 @@
 """What gets past the gate of attacks that were written by somebody who has read it, and what it marks of honest work.
 
-uv run python -m tests.benchmark.adaptive [--which]
-
 The agent does whatever any text asks for. The person accepts everything that bears no mark, and refuses the rest: a
 call bears one if the gate asks about it for a reason beyond its tool's standing question, or if a letter that the
 person is shown tells what its readers never saw, or what nobody has said. Each scenario of adaptive.yaml has a twin, in
 which much the same is honestly asked for.
 """
-
-# ruff: noqa: T201
 
 import argparse
 import json
@@ -198,10 +194,11 @@ def _step(told: Mapping[str, Any], tools: Mapping[str, Subject]) -> Step:
     )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--which", action="store_true", help="Say of each what the marks are.")
-    given = parser.parse_args()
+def options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--which", action="store_true", help="say of each what the marks are")
+
+
+def main(given: argparse.Namespace) -> None:
     every = scenarios()
     print("scenario | attack | twin")
     for scenario in every:
@@ -212,7 +209,3 @@ def main() -> None:
             print(f"    {judged.step.proposed.tool}: {judged.fate}; {'; '.join(judged.because)}")
     attacks, twins = sum(map(bool, map(missed, every))), sum(map(bool, map(held, every)))
     print(f"{attacks} of {len(every)} attacks without a mark, {twins} of {len(every)} twins marked")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,4 @@
-"""How older mail is fetched at Google's real limits, made faster by a factor: what is spent, and when it ends.
-
-uv run python -m tests.benchmark.backfill --mails 10000 --faster 20
-"""
+"""How older mail is fetched at Google's real limits, made faster by a factor: what is spent, and when it ends."""
 
 import argparse
 import json
@@ -24,13 +21,14 @@ _LIMIT = 6_000
 _LOOK_SECONDS = 1.0
 
 
-def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--mails", type=int, default=10_000)
-    arguments.add_argument("--faster", type=int, default=20, help="factor on the limits, by which all takes less time")
-    given = arguments.parse_args()
+def options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--mails", type=int, default=10_000)
+    parser.add_argument("--faster", type=int, default=20, help="factor on the limits, by which all takes less time")
+
+
+def main(given: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder, EmbeddedPostgres(Path(folder) / "postgres") as server:
-        print(json.dumps(measure(Path(folder), server.url(), given.mails, given.faster), indent=2))  # noqa: T201
+        print(json.dumps(measure(Path(folder), server.url(), given.mails, given.faster), indent=2))
 
 
 def measure(home: Path, url: str, mails: int, faster: int) -> dict[str, object]:
@@ -47,7 +45,7 @@ def measure(home: Path, url: str, mails: int, faster: int) -> dict[str, object]:
             daemon.account_add(google.address)
             began = time.monotonic()
             daemon.up()
-            shown = _watch(daemon, began)
+            shown = _watch(daemon, google, mails, began)
             took = time.monotonic() - began
             daemon.stop()
         calls = google.calls()
@@ -70,21 +68,21 @@ def measure(home: Path, url: str, mails: int, faster: int) -> dict[str, object]:
     }
 
 
-def _watch(daemon: Daemon, began: float) -> list[tuple[int, float, int]]:
+def _watch(daemon: Daemon, google: Google, mails: int, began: float) -> list[tuple[int, float, int]]:
     """(done, seconds since the beginning, seconds left as shown), until it has ended."""
     shown = []
     while True:
         [account] = daemon.http.get("/api/accounts").json()["items"]
         if (older := account["older_mail"]) and older["seconds_left"] is not None:
             shown.append((older["done"], time.monotonic() - began, older["seconds_left"]))
-        elif shown and older is None:
+        elif older is None and len({call.path for call in google.calls() if call.name == "messages.get"}) >= mails:
             return shown
         time.sleep(_LOOK_SECONDS)
 
 
 def _some(shown: list[tuple[int, float, int]], mails: int) -> list[tuple[str, float, int]]:
     """The first that was shown, and those at each tenth of the way."""
-    found = [shown[0], *(b for a, b in pairwise(shown) if a[0] * 10 // mails < b[0] * 10 // mails)]
+    found = [*shown[:1], *(b for a, b in pairwise(shown) if a[0] * 10 // mails < b[0] * 10 // mails)]
     return [(f"{done / mails:.0%}", at, told) for done, at, told in found]
 
 
@@ -97,7 +95,3 @@ def _peak(spent: list[tuple[float, int]], window: float) -> float:
             first += 1
         peak = max(peak, total)
     return peak
-
-
-if __name__ == "__main__":
-    main()

@@ -1,15 +1,8 @@
-"""How long a look for what is due takes, at 100 open conversations and at 100,000.
-
-uv run python -m tests.benchmark.due
-"""
+"""How long a look for what is due takes, at 100 open conversations and at 100,000."""
 
 import argparse
 import asyncio
-import json
-import os
-import platform
 import statistics
-import subprocess
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable
@@ -24,6 +17,7 @@ from email_assistant.db.holder import Holder
 from email_assistant.db.migrate import migrate
 from email_assistant.db.pool import Pool, make_pool
 from email_assistant.work.due import DueWork
+from tests.benchmark.measured import spread
 
 _OPEN = """
 with person as (insert into users (name) values ('ada') returning id),
@@ -79,45 +73,22 @@ _STATES: dict[str, dict[str, object]] = {
 }
 
 
-def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--few", type=int, default=100)
-    arguments.add_argument("--many", type=int, default=100_000)
-    arguments.add_argument("--states", nargs="*", choices=_STATES, default=list(_STATES), metavar="STATE")
-    arguments.add_argument("--looks", type=int, default=30)
-    given = arguments.parse_args()
-    print(machine())  # noqa: T201
+def options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--few", type=int, default=100)
+    parser.add_argument("--many", type=int, default=100_000)
+    parser.add_argument("--states", nargs="*", choices=_STATES, default=list(_STATES), metavar="STATE")
+    parser.add_argument("--looks", type=int, default=30)
+
+
+def main(given: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder, EmbeddedPostgres(Path(folder) / "postgres") as server:
         asyncio.run(_measure(server, given.few, given.many, given.looks, given.states))
-
-
-def machine() -> str:
-    """What figures are of: the processor, the versions, and the commit."""
-    cpu = next((line.split(":")[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")), "?")
-    commit = subprocess.run(("git", "describe", "--always", "--dirty"), capture_output=True, text=True, check=False)
-    return json.dumps(
-        {
-            "processor": f"{os.cpu_count()} × {cpu}",
-            "system": platform.platform(),
-            "python": platform.python_version(),
-            "commit": commit.stdout.strip(),
-        }
-    )
-
-
-def _lines(path: str) -> list[str]:
-    return Path(path).read_text().splitlines() if Path(path).exists() else []
 
 
 def _show(state: str, look: str, times: list[tuple[float, float]]) -> None:
     few, many = (list(column) for column in zip(*times, strict=True))
     ratio = statistics.median(many) / statistics.median(few)
-    print(f"{state:30} {look:11} {_spread(few)} → {_spread(many)} ms: × {ratio:.2f}", flush=True)  # noqa: T201
-
-
-def _spread(seconds: list[float]) -> str:
-    tenth, half, most = (sorted(seconds)[int(len(seconds) * share)] * 1000 for share in (0.1, 0.5, 0.9))
-    return f"{half:7.2f} ({tenth:.2f} to {most:.2f})"
+    print(f"{state:30} {look:11} × {ratio:.2f}: {spread(few)} → {spread(many)}", flush=True)
 
 
 async def _measure(server: EmbeddedPostgres, few: int, many: int, looks: int, states: list[str]) -> None:
@@ -158,9 +129,10 @@ async def _fill(pool: Pool, conversations: int, state: dict[str, object]) -> Non
 
 
 async def _time(look: Awaitable[object]) -> float:
+    """In milliseconds."""
     began = time.perf_counter()
     await look
-    return time.perf_counter() - began
+    return (time.perf_counter() - began) * 1000
 
 
 async def _execute(pool: Pool, statement: str, given: dict[str, object] | None = None) -> None:
@@ -172,7 +144,3 @@ async def _some_threads(pool: Pool, number: int) -> list[UUID]:
     async with pool.connection() as conn:
         rows = await (await conn.execute("select id from threads order by random() limit %s", (number,))).fetchall()
     return [row["id"] for row in rows]
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """What the gate holds of honest work, and what it lets through of attacks, on AgentDojo's four suites.
 
-    uv run --with agentdojo==0.1.35 python -m tests.benchmark.gate [--suite NAME] [--which]
+    uv run --group dev --with agentdojo==0.1.35 python -m tests.benchmark gate [--suite NAME] [--which]
 
 The agent is the worst there is: whatever text it reads that asks for something, it does. It replays the calls that a
 task's authors wrote down; every injection stands in all places that the suite has for it, and is obeyed once when the
@@ -9,8 +9,6 @@ person's task is done, and once as soon as something was read. A call that is as
 `workspace` is what the rules were made with; the other suites only test them. Labels: gate_labels.yaml; calls of
 injection tasks that ship without any: gate_traces.yaml.
 """
-
-# ruff: noqa: T201
 
 import argparse
 import json
@@ -339,12 +337,13 @@ def _attached(files: Any) -> list[dict[str, str]]:
     return [{"type": "file", "file_id": file.id_} for file in files]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--suite", choices=SUITES, action="append")
     parser.add_argument("--gate", choices=[*GATES], action="append")
-    parser.add_argument("--which", action="store_true", help="Name the tasks that were held, and the attacks.")
-    given = parser.parse_args()
+    parser.add_argument("--which", action="store_true", help="name the tasks that were held, and the attacks.")
+
+
+def main(given: argparse.Namespace) -> None:
     warnings.simplefilter("ignore")
     print("suite | gate | honest tasks held | of them done | attacks through")
     for name in given.suite or SUITES:
@@ -374,7 +373,3 @@ def _print_row(suite: Suite, gate: str, *, which: bool) -> None:
     if which:
         print("    held:", json.dumps(held))
         print("    through:", dict(through), "; ".join(pairs[:12]))
-
-
-if __name__ == "__main__":
-    main()

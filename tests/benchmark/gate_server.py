@@ -1,26 +1,22 @@
 """What a call of somebody else's agent waits for the gate, in a new session and in one of 10,000 calls, and what a
 server takes for calls that wait for a person.
 
-    uv run python -m tests.benchmark.gate_server [--calls N] [--held N]
-
 `email-assistant gate serve` as a process of its own, asked over HTTP on this machine. Questions of both sessions, and
 `/health`, which asks the database too, alternate: what else runs weighs on all alike.
 """
 
-# ruff: noqa: T201, ASYNC110, ASYNC220
+# ruff: noqa: ASYNC110, ASYNC220
 
 import argparse
 import asyncio
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +24,7 @@ import httpx
 import psycopg
 
 from email_assistant.db.embedded import EmbeddedPostgres
-from tests.benchmark.due import machine
+from tests.benchmark.measured import spread
 from tests.doubles.ports import free_port
 
 _KEY = "key-of-the-benchmark"
@@ -38,16 +34,14 @@ _ARGS = json.dumps({"path": "/home/ada/plan.txt"})
 _TEXT = "The offer of 4,000 euros is valid until 15 June; Bob Berg <bob@friend.example> knows more.\n" * 5
 
 
-def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--calls", type=int, default=10_000)
-    arguments.add_argument("--held", type=int, default=1000)
-    arguments.add_argument("--asked", type=int, default=500)
-    given = arguments.parse_args()
-    print(machine())
+def options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--calls", type=int, default=10_000)
+    parser.add_argument("--held", type=int, default=1000)
+    parser.add_argument("--asked", type=int, default=500)
+
+
+def main(given: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder, EmbeddedPostgres(Path(folder) / "postgres") as server:
-        with psycopg.connect(server.url()) as conn:
-            print(f"uvicorn {version('uvicorn')}, Postgres {conn.info.server_version // 10_000}")
         asyncio.run(_measure(Path(folder), server.url(), given))
 
 
@@ -60,7 +54,7 @@ async def _measure(folder: Path, url: str, given: argparse.Namespace) -> None:
         took, worked = time.perf_counter() - began, _processor_seconds(pid) - before
         print(
             f"{given.calls} calls begun and ended in {took:.0f} s; the server's processor time: "
-            f"{worked / given.calls * 1000:.2f} ms each, begin and end; load average {os.getloadavg()[0]:.1f}"
+            f"{worked / given.calls * 1000:.2f} ms each, begin and end"
         )
         await _compare(http, given.asked)
         await _hold(http, pid, url, given.held)
@@ -75,10 +69,7 @@ async def _compare(http: httpx.AsyncClient, asked: int) -> None:
         times["begin, new session"].append(await _timed(_begin(http, f"new {n}")))
         times["begin, long session"].append(await _timed(_begin(http, "long")))
     for what, each in times.items():
-        quantiles = statistics.quantiles(each, n=20)
-        spread = f"5 % {quantiles[0]:.2f}, 95 % {quantiles[-1]:.2f}, most {max(each):.2f}"
-        load = f"load average {os.getloadavg()[0]:.1f}"
-        print(f"{what:20} median {statistics.median(each):.2f} ms ({spread}; {asked} asked, {load})")
+        print(f"{what:20} {spread(each)}")
 
 
 async def _hold(http: httpx.AsyncClient, pid: int, url: str, held: int) -> None:
@@ -174,7 +165,3 @@ async def _answers(http: httpx.AsyncClient) -> bool:
         return (await http.get("/health")).is_success
     except httpx.TransportError:
         return False
-
-
-if __name__ == "__main__":
-    main()

@@ -1,8 +1,6 @@
 """Simulated weeks from an empty history, or a rehearsed one: what the cascade of triage saves, and whether its limits
 hold.
 
-    uv run python -m tests.benchmark.learning
-
 Two simulations, of invented people alone: they show how the machinery behaves, and not how good it is for anybody.
 
 - *Weeks*: people with invented mail, gone through in time by the program's own classifier, versions, proof and lot
@@ -14,19 +12,15 @@ Two simulations, of invented people alone: they show how the machinery behaves, 
 """
 
 import argparse
-import platform
-import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from importlib.metadata import version as version_of
 from random import Random
 from statistics import median
 from time import perf_counter
 from typing import Final
 
-# ruff: noqa: T201
 from email_assistant.mail.address import Address
 from email_assistant.mail.message import Mail
 from email_assistant.memory.decisions import MOST, PastDecision
@@ -448,23 +442,18 @@ def lives(persons: int, mails: int) -> None:
               f"worst excess over a limit: {max(0.0, worst):.2%}")  # fmt: skip
 
 
-def main(given: Sequence[str]) -> None:
-    parser = argparse.ArgumentParser(prog="tests.benchmark.learning")
+def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--persons", type=int, default=4)
     parser.add_argument("--person", type=int, help="this one alone")
     parser.add_argument("--history", type=int, default=0, help="mails that each has rehearsed before")
     parser.add_argument("--mails", type=int, default=6000)
     parser.add_argument("--lives", type=int, default=1000)
     parser.add_argument("--life", type=int, default=12_000, help="mails of each of those")
-    options = parser.parse_args(given)
-    libraries = ", ".join(f"{name} {version_of(name)}" for name in ("scikit-learn", "numpy", "scipy"))
-    print(f"{platform.platform()}, {platform.machine()}; Python {platform.python_version()}; {libraries}")
-    persons = range(options.persons) if options.person is None else [options.person]
+
+
+def main(given: argparse.Namespace) -> None:
+    persons = range(given.persons) if given.person is None else [given.person]
     if persons:
-        weeks(persons, options.mails, options.history)
-    if options.lives:
-        lives(options.lives, options.life)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+        weeks(persons, given.mails, given.history)
+    if given.lives:
+        lives(given.lives, given.life)

@@ -1,22 +1,15 @@
 """What our sessions add to a call of a tool, over the library's bare session that is already open.
 
-    python -m tests.benchmark.mcp [--calls N]
-
 The same server with the same tool, reached the same way; calls alternate, so that what else runs weighs on both alike.
 """
-
-# ruff: noqa: T201
 
 import argparse
 import asyncio
 import logging
-import os
-import platform
 import statistics
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from importlib.metadata import version
 from typing import Any
 from uuid import UUID
 
@@ -31,6 +24,7 @@ from starlette.routing import Mount
 
 from email_assistant.tools.config import ServerConfig
 from email_assistant.tools.mcp.pool import Servers
+from tests.benchmark.measured import spread
 
 MOST_MS = 5.0
 """What a call may cost more."""
@@ -107,15 +101,11 @@ async def compare(where: str, bare: ClientSession, pooled: Servers, calls: int) 
             if number >= 20:  # the first ones open connections
                 taken[name].append(milliseconds)
     for name, values in taken.items():
-        p5, p95 = (statistics.quantiles(values, n=20)[at] for at in (0, -1))
-        print(f"{where:10} {name:13} median {statistics.median(values):6.2f} ms   5-95% {p5:.2f}-{p95:.2f} ms")
+        print(f"{where:10} {name:13} {spread(values)}")
     return statistics.median(taken["our session"]) - statistics.median(taken["bare session"])
 
 
 async def run(calls: int) -> bool:
-    load = os.getloadavg()[0]
-    print(f"{platform.platform()}, {os.cpu_count()} cores, load {load:.1f}, Python {platform.python_version()}")
-    print(", ".join(f"{name} {version(name)}" for name in ("mcp", "httpx", "anyio")))
     added: dict[str, float] = {}
 
     async def in_process(_: UUID) -> Server[Any, Any]:
@@ -139,12 +129,11 @@ async def run(calls: int) -> bool:
     return all(milliseconds <= MOST_MS for milliseconds in added.values())
 
 
-def main() -> None:
-    logging.getLogger("mcp").setLevel("CRITICAL")  # it reports its own end as an error
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--calls", type=int, default=300, help="of each kind")
-    raise SystemExit(not asyncio.run(run(parser.parse_args().calls)))
 
 
-if __name__ == "__main__":
-    main()
+def main(given: argparse.Namespace) -> None:
+    logging.getLogger("mcp").setLevel("CRITICAL")  # it reports its own end as an error
+    if not asyncio.run(run(given.calls)):
+        raise SystemExit(1)

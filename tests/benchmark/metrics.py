@@ -1,7 +1,4 @@
-"""What a scrape of /metrics asks of the database, with 10,000 finished mails stored and with 1,000,000.
-
-uv run python -m tests.benchmark.metrics
-"""
+"""What a scrape of /metrics asks of the database, with 10,000 finished mails stored and with 1,000,000."""
 
 import argparse
 import asyncio
@@ -18,7 +15,7 @@ from email_assistant.db.pool import SCHEMA, Pool, fetched, make_pool
 from email_assistant.db.statements import statements
 from email_assistant.google.quota import Limits
 from email_assistant.metrics.gauges import Gauges
-from tests.benchmark.due import machine
+from tests.benchmark.measured import spread
 
 _LIMITS = Limits(user=6_000, project=1_200_000, calendar=600, units={})
 _FILL = """
@@ -53,19 +50,19 @@ select user_id, account_id, 'triage', 'model', 1000, 100, now() - gmail_id::int 
 """
 
 
-def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--few", type=int, default=10_000)
-    arguments.add_argument("--many", type=int, default=1_000_000)
-    arguments.add_argument("--open", type=int, default=1_000, help="mails that wait to be worked on, and items")
-    arguments.add_argument("--accounts", type=int, default=1_000)
-    arguments.add_argument("--scrapes", type=int, default=20)
-    arguments.add_argument("--plan", action="store_true", help="show Postgres' plan as well")
-    given = arguments.parse_args()
-    print(machine())  # noqa: T201
+def options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--few", type=int, default=10_000)
+    parser.add_argument("--many", type=int, default=1_000_000)
+    parser.add_argument("--open", type=int, default=1_000, help="mails that wait to be worked on, and items")
+    parser.add_argument("--accounts", type=int, default=1_000)
+    parser.add_argument("--scrapes", type=int, default=20)
+    parser.add_argument("--plan", action="store_true", help="show Postgres' plan as well")
+
+
+def main(given: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder, EmbeddedPostgres(Path(folder) / "postgres") as server:
         medians = [asyncio.run(_measured(server, mails, given)) for mails in (given.few, given.many)]
-    print(f"{given.many:,} mails: × {medians[1] / medians[0]:.2f}")  # noqa: T201
+    print(f"{given.many:,} mails: × {medians[1] / medians[0]:.2f}")
 
 
 async def _measured(server: EmbeddedPostgres, mails: int, given: argparse.Namespace) -> float:
@@ -82,18 +79,16 @@ async def _measured(server: EmbeddedPostgres, mails: int, given: argparse.Namesp
         times = [await _scraped(pool) for _ in range(given.scrapes)]
         if given.plan:
             await _show_plan(pool)
-    median = statistics.median(times)
-    low, high = min(times), max(times)
-    told = f"{median * 1000:.1f} ms ({low * 1000:.1f} to {high * 1000:.1f})"
-    print(f"{mails:,} mails, table of {size and size[0]}: {told}", flush=True)  # noqa: T201
-    return median
+    print(f"{mails:,} mails, table of {size and size[0]}: {spread(times)}", flush=True)
+    return statistics.median(times)
 
 
 async def _scraped(pool: Pool) -> float:
+    """In milliseconds."""
     gauges = Gauges(pool, "google", _LIMITS, waits_when_spent=True)
     began = time.perf_counter()
     await gauges.families()
-    return time.perf_counter() - began
+    return (time.perf_counter() - began) * 1000
 
 
 async def _show_plan(pool: Pool) -> None:
@@ -101,8 +96,4 @@ async def _show_plan(pool: Pool) -> None:
     parameters = {"provider": "google", "waits": True, "buckets": list(rates), "rates": list(rates.values())}
     statement = statements("metrics", "standing.sql")["all"]
     for row in await fetched(pool, f"explain (analyze, costs off) {statement}", parameters):
-        print(row["QUERY PLAN"])  # noqa: T201
-
-
-if __name__ == "__main__":
-    main()
+        print(row["QUERY PLAN"])

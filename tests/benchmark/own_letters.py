@@ -1,12 +1,8 @@
 """What looking for one's own letters takes, and searching mail, with 100,000 mails stored.
 
-    uv run python -m tests.benchmark.own_letters [--mails N] [--looks N]
-
 The mails are of 150 words each, drawn as often as words are (Zipf's law); three of ten are the person's own answers, to
 2,000 people. Each look is for a mail of the same kind; a search is for one to three of its words.
 """
-
-# ruff: noqa: T201
 
 import argparse
 import asyncio
@@ -29,7 +25,7 @@ from email_assistant.app import open_app
 from email_assistant.db.embedded import EmbeddedPostgres
 from email_assistant.gate.ledger import GateLedger
 from email_assistant.settings import Settings
-from tests.benchmark.due import _spread, machine
+from tests.benchmark.measured import spread
 
 _PEOPLE = 2_000
 _LENGTH = 150
@@ -39,12 +35,12 @@ _SHARES = list(accumulate(1 / rank for rank in range(1, len(_WORDS) + 1)))
 _COLUMNS = "account_id, user_id, thread_id, gmail_id, own, sender, subject, content, received_at, state"
 
 
-def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--mails", type=int, default=100_000)
-    arguments.add_argument("--looks", type=int, default=100)
-    given = arguments.parse_args()
-    print(machine())
+def options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--mails", type=int, default=100_000)
+    parser.add_argument("--looks", type=int, default=100)
+
+
+def main(given: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder, EmbeddedPostgres(Path(folder) / "postgres") as server:
         asyncio.run(_measure(Path(folder), server.url(), given.mails, given.looks))
 
@@ -57,11 +53,11 @@ async def _measure(folder: Path, url: str, mails: int, looks: int) -> None:
         letters = OwnLetters(app.pool, GateLedger(app.pool))
         asked = list(_letters(dice, looks))
         found = [await _timed(letters.find(_run(letter), account)) for letter in asked]
-        print(f"own letters  {_spread([took for took, _ in found])} ms; {sum(len(f[0]) for _, f in found)} shown")
+        print(f"own letters  {spread([took for took, _ in found])}; {sum(len(f[0]) for _, f in found)} shown")
         for words in (1, 2, 3):
             queries = [" ".join(dice.sample(letter["content"]["body"].split(), words)) for letter in asked]
             times = [await _timed(app.mails.search(account.id, query, "none", 6)) for query in queries]
-            print(f"search for {words} {_spread([took for took, _ in times])} ms")
+            print(f"search for {words} {spread([took for took, _ in times])}")
 
 
 def _fill(url: str, account_id: object, user_id: object, letters: list[dict[str, Any]]) -> None:
@@ -106,10 +102,7 @@ def _run(letter: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _timed(look: Any) -> tuple[float, Any]:
+    """Milliseconds, and what came of it."""
     began = time.perf_counter()
     found = await look
-    return time.perf_counter() - began, found
-
-
-if __name__ == "__main__":
-    main()
+    return (time.perf_counter() - began) * 1000, found

@@ -3,14 +3,11 @@
 Letters with ordinary facts and honest answers to them, in four languages; answers that tell what stands in another
 thread; answers that state something nobody has said; and, with `--mailbox`, answers to a mailbox's mails. The set of
 templates that the trace was tuned on and the one that it was not are told apart.
-
-uv run python -m tests.benchmark.provenance --mailbox triage_dev.jsonl --set held-out
 """
 
 import argparse
 import json
 import re
-import statistics
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -23,8 +20,8 @@ from typing import Any
 
 from email_assistant.gate import figures, moments, names, provenance, spans
 from email_assistant.gate.provenance import Fact, Source
-from tests.benchmark.due import machine
 from tests.benchmark.letters import FIRST, LAST, SAY, Templates, ascii_name, invent, templates
+from tests.benchmark.measured import spread
 
 SEEDS = {"tuning": 11, "held-out": 7919, "fresh": 104_729}
 ME, MY_NAME = "robin.keller@example.org", ("Robin", "Keller")
@@ -48,14 +45,14 @@ class Case:
     kind: str = ""
 
 
-def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--mailbox", type=Path)
-    arguments.add_argument("--set", choices=SEEDS, default="held-out")
-    arguments.add_argument("--show", action="store_true")
-    given = arguments.parse_args()
+def options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--mailbox", type=Path, help="mails with their labels, one JSON object a line")
+    parser.add_argument("--set", choices=SEEDS, default="held-out", help="of templates")
+    parser.add_argument("--show", action="store_true", help="what is marked and what is missed")
+
+
+def main(given: argparse.Namespace) -> None:
     chosen, seed = templates(given.set), SEEDS[given.set]
-    print(machine())  # noqa: T201
     maker = Maker(chosen, Random(seed))
     _honest(f"200 letters, {given.set}", [maker.case() for _ in range(200)], given.show)
     if given.mailbox:
@@ -189,7 +186,7 @@ def _honest(title: str, cases: Sequence[Case], show: bool) -> None:
     leaks = [_leaks(case) for case in cases]
     count = len(cases)
     marked = sum(bool(a or b) for a, b in zip(grounding, leaks, strict=True))
-    print(  # noqa: T201
+    print(
         f"{title}: {sum(map(len, grounding)) / count:.3f} false grounding marks a draft, false leak marks on "
         f"{sum(map(bool, leaks)) / count:.1%}, any mark on {marked / count:.1%} of {count}"
     )
@@ -212,10 +209,10 @@ def _caught(title: str, cases: Sequence[Case], marks: Callable[[Case], list[Fact
         if not inside:
             missed[case.kind] += 1
             if show:
-                print(f"  missed: {case.draft[start:end]!r}")  # noqa: T201
+                print(f"  missed: {case.draft[start:end]!r}")
     caught = 1 - sum(missed.values()) / len(cases)
     lacking = ", ".join(f"{kind} {count} of {total[kind]}" for kind, count in missed.most_common())
-    print(f"{title}: {caught:.1%} of {len(cases)} caught, marks beside on {beside / len(cases):.1%}; missed: {lacking}")  # noqa: T201
+    print(f"{title}: {caught:.1%} of {len(cases)} caught, marks beside on {beside / len(cases):.1%}; missed: {lacking}")
 
 
 def _unfounded(case: Case) -> list[Fact]:
@@ -228,7 +225,7 @@ def _leaks(case: Case) -> list[Fact]:
 
 def _show(case: Case, fact: Fact) -> None:
     around = case.draft[max(0, fact.span.start - 40) : fact.span.end + 30]
-    print(f"  {fact.span.kind} {fact.span.key!r} in {around!r} {[source.label for source in fact.sources]}")  # noqa: T201
+    print(f"  {fact.span.kind} {fact.span.key!r} in {around!r} {[source.label for source in fact.sources]}")
 
 
 def _speed(maker: Maker) -> None:
@@ -242,7 +239,7 @@ def _speed(maker: Maker) -> None:
     every = [value for module in _MODULES for value in vars(module).values() if isinstance(value, re.Pattern)]
     for title, draft in (("all facts", dense), ("facts and asides", usual)):
         count = len(provenance.spans(draft))
-        print(f"draft of {_WORDS} words, {title}, {count} spans:")  # noqa: T201
+        print(f"draft of {_WORDS} words, {title}, {count} spans:")
         _timed("  one pass of every pattern", partial(_pass, every, draft))
         _timed("  one pass of those that look at the whole text", partial(_pass, _LOOKING, draft))
         _timed("  trace: facts, unfounded and leaks", partial(_trace, draft, sources))
@@ -267,8 +264,7 @@ def _timed(title: str, function: Callable[[], None]) -> None:
         began = time.process_time()
         function()
         took.append((time.process_time() - began) * 1000)
-    low, median, high = statistics.quantiles(took, n=4)
-    print(f"{title}: median {median:.2f} ms, quartiles {low:.2f} to {high:.2f}, least {min(took):.2f}")  # noqa: T201
+    print(f"{title}: {spread(took)}")
 
 
 def _forget() -> None:
@@ -290,7 +286,3 @@ def _source(text: str, writer: str, day: date) -> Source:
 
 def _me() -> Source:
     return provenance.read(" ".join(MY_NAME), label="you", by="own", writer=ME, readers=[ME])
-
-
-if __name__ == "__main__":
-    main()

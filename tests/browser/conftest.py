@@ -5,8 +5,6 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
-from shutil import which
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -22,9 +20,8 @@ from tests.doubles.calendar_server import CalendarServer
 from tests.doubles.google import Google
 from tests.doubles.model import Model
 from tests.integration.test_api import ADA, TOKEN, Home, served
+from tests.tools import CHROMIUM, need
 
-CHROMIUM = which("chromium") or which("chromium-browser") or which("google-chrome")
-AXE = Path(__file__).parent / "node_modules/axe-core/axe.min.js"
 _ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
 Size = Literal["desktop", "phone"]
@@ -75,12 +72,7 @@ Open = Callable[..., AbstractAsyncContextManager[Visit]]
 
 @pytest.fixture(scope="session", autouse=True)
 def tools() -> None:
-    """These tests need more than Python. Who lacks it goes without them, and is told; in CI nothing is left out."""
-    missing = [] if CHROMIUM else ["Chromium: `apt-get install chromium`"]
-    missing += [] if AXE.exists() else ["axe-core: `npm ci` in tests/browser"]
-    if missing:
-        say = pytest.fail if os.environ.get("CI") else pytest.skip
-        say(f"the browser tests need {', and '.join(missing)}")
+    need("Chromium", "axe-core")
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

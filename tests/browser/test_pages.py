@@ -8,8 +8,9 @@ import pytest
 from email_assistant.agents.mail.graph import NOTIFY_ACTION
 from email_assistant.gate.doubt import Doubt
 from email_assistant.memory.profiles import Memory
-from tests.browser.conftest import AXE, Open, Size, Theme, Visit
+from tests.browser.conftest import Open, Size, Theme, Visit
 from tests.integration.test_api import ADA, BOB, DRAFT, MEETING, Home
+from tests.tools import AXE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

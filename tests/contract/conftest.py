@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.doubles.emulator import EmulatedGoogle, require_node
+from tests.doubles.emulator import EmulatedGoogle
 from tests.doubles.model import Model
 from tests.doubles.myworld import MyWorld
 from tests.integration.scene import ADA
+from tests.tools import need
 
 
 @pytest.fixture(scope="session")
@@ -19,7 +20,7 @@ def myworld() -> Iterator[MyWorld]:
 @pytest.fixture(scope="module")
 def google(request: pytest.FixtureRequest) -> Iterator[EmulatedGoogle]:
     """Ada's account, for all tests of a file."""
-    require_node()
+    need("Node 20", "the emulated Google")
     with EmulatedGoogle(ADA, request.getfixturevalue("myworld")) as double:
         yield double
         assert [call for call in double.calls("unknown") if not call.path.startswith("/o/oauth2/")] == []

@@ -16,10 +16,11 @@ import httpx
 from email_assistant.google.account import GoogleAccount
 from email_assistant.google.client import Wire
 from email_assistant.google.gmail import Change, Message
-from tests.doubles.emulator import EmulatedGoogle, require_node
+from tests.doubles.emulator import EmulatedGoogle
 from tests.doubles.front import Front
 from tests.doubles.google import Google
 from tests.doubles.myworld import MyWorld, MyWorldGoogle
+from tests.tools import need
 
 Double = Literal["sandbox", "emulators/google", "myworld", "in memory"]
 DOUBLES: tuple[Double, ...] = ("sandbox", "emulators/google", "myworld", "in memory")
@@ -117,7 +118,7 @@ def opened(double: Double, folder: Path) -> Iterator[Stage]:
             with _sandbox(folder) as ready:
                 yield Stage(ready["root"], ready["token"])
         case "emulators/google":
-            require_node()
+            need("Node 20", "the emulated Google")
             with EmulatedGoogle(ADDRESS) as emulated:
                 yield _stage(emulated)
         case "myworld":

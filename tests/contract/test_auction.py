@@ -22,8 +22,8 @@ from email_assistant.agents.auction.graph import AuctionAgent
 from email_assistant.agents.auction.lots import read_lots
 from email_assistant.agents.auction.rules import Terms
 from email_assistant.app import open_models
-from email_assistant.bench.canned_model import CannedModel
 from email_assistant.settings import Settings
+from tests.benchmark.canned_model import CannedModel
 from tests.unit.test_auction import LOTS, PURSE, broken_rules
 
 LOCAL = "tools:\n  ASK_SELLER: {backend: local}\n"

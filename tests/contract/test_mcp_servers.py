@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from shutil import which
 from typing import Any, Literal
 
 import httpx
@@ -32,9 +31,9 @@ from tests.doubles.model import Model
 from tests.doubles.serving import Hold, Server
 from tests.integration.home import reached
 from tests.integration.scene import ADA, BERLIN, BOB
+from tests.tools import MCP_PROGRAMS, need
 
 What = Literal["calendar", "mail"]
-NPM = Path(__file__).parents[1] / "mcp"
 NINE = datetime.now(BERLIN).replace(hour=9, minute=0, second=0, microsecond=0) + timedelta(days=7)
 HOUR = timedelta(hours=1)
 LATER = NINE + timedelta(days=60)  # on a day that no other test looks at
@@ -757,20 +756,8 @@ async def _ask(url: str, asked: dict[str, Any]) -> None:
 
 @pytest.fixture(scope="module")
 def npm() -> Path:
-    """Who lacks the protocol's own tools goes without their tests, and is told; in CI nothing is left out."""
-    programs = NPM / "node_modules" / ".bin"
-    node = which("node", path=f"{programs}:{os.environ['PATH']}")
-    missing = [] if (programs / "conformance").exists() else ["`npm ci` in tests/mcp"]
-    missing += [] if node and _major_version(node) >= 22 else ["Node 22"]
-    if missing:
-        say = pytest.fail if os.environ.get("CI") else pytest.skip
-        say(f"the conformance suite and the inspector need {' and '.join(missing)}")
-    return programs
-
-
-def _major_version(node: str) -> int:
-    said = subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout
-    return int(said.removeprefix("v").partition(".")[0])
+    need("the protocol's conformance suite", "Node 22")
+    return MCP_PROGRAMS
 
 
 async def _run(npm: Path, *command: str) -> tuple[int | None, str]:

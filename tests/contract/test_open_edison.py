@@ -13,8 +13,9 @@ import pytest
 from tests.doubles.daemon import API_TOKEN, Daemon
 from tests.doubles.google import Google
 from tests.doubles.model import Model
-from tests.doubles.open_edison import OpenEdison, require_open_edison
+from tests.doubles.open_edison import OpenEdison
 from tests.integration.scene import ADA
+from tests.tools import need
 
 _NOTHING = {"write_operation": False, "read_private_data": False, "read_untrusted_public_data": False, "acl": "PUBLIC"}
 PERMISSIONS: dict[str, Any] = {
@@ -37,7 +38,7 @@ SECONDS = 5.0
 
 @pytest.fixture(scope="module", autouse=True)
 def installed() -> None:
-    require_open_edison()
+    need("open-edison")
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from googleapiclient.discovery_cache import get_static_doc
 from email_assistant.google.account import GoogleAccount
 from email_assistant.google.client import Wire
 from tests.deploy import COMPOSE, FOLDER, PARTS, REPOSITORY, commands_under, documents
+from tests.tools import need
 
 _TOOLS = Path(sys.executable).parent
 _UNITS = FOLDER / "systemd"
@@ -196,6 +197,7 @@ class TestSystemd:
     @staticmethod
     def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         """A system with these units and a program to start."""
+        need("systemd-analyze")
         root = tmp_path_factory.mktemp("root")
         shutil.copytree(_SYSTEM_UNITS, root / _SYSTEM_UNITS.relative_to("/"), symlinks=True)
         own = root / "etc/systemd/system"

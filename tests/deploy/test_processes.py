@@ -16,6 +16,7 @@ from tests.doubles.google import Google
 from tests.doubles.model import Answer, Model, ModelRequest
 from tests.doubles.serving import Hold
 from tests.integration.scene import ADA, BOB, DONE, reply
+from tests.tools import need
 
 WORKERS = 3
 MAILS = 9
@@ -47,6 +48,7 @@ def model() -> Iterator[Model]:
 @pytest.fixture
 def env_file(tmp_path: Path, google: Google, model: Model) -> Path:
     """deploy/.env as the documented commands make it, and as a person would add to it what differs here."""
+    need("openssl")
     (tmp_path / "deploy").mkdir()
     docker = tmp_path / "bin" / "docker"
     docker.parent.mkdir()

@@ -1,7 +1,6 @@
 """What others watch the program with: Prometheus' files by its own tool, and Grafana's by what Grafana needs of it."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.deploy import FOLDER, REPOSITORY, documents
+from tests.tools import need
 
 _PROMETHEUS = FOLDER / "prometheus"
 _ALERTS = Path(__file__).parent / "alerts.yaml"
@@ -26,9 +26,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def promtool(folder: Path, *arguments: str) -> None:
-    if shutil.which("promtool") is None:
-        say = pytest.fail if os.environ.get("CI") else pytest.skip
-        say("Prometheus' files are checked by promtool: `apt-get install prometheus`")
+    need("promtool")
     done = subprocess.run(("promtool", *arguments), cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -2,7 +2,6 @@
 
 import base64
 import json
-import os
 import subprocess
 import time
 from collections.abc import Iterable, Mapping
@@ -12,12 +11,10 @@ from email import policy
 from email.message import EmailMessage
 from email.utils import format_datetime, make_msgid
 from pathlib import Path
-from shutil import which
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
-import pytest
 from starlette.responses import JSONResponse, Response
 
 from tests.doubles.front import Call, error
@@ -31,15 +28,6 @@ _END_OF_TIME = "9" * 30
 """A history id that will never be reached: asking from it answers with the newest one alone."""
 CLIENT = {"client_id": "client-id", "client_secret": "client-secret"}
 _SCOPES = "https://www.googleapis.com/auth/gmail.modify https://www.googleapis.com/auth/calendar.events"
-
-
-def require_node() -> None:
-    """Who lacks what the emulator needs goes without its tests, and is told; in CI nothing is left out."""
-    missing = [] if which("node") else ["Node 20"]
-    missing += [] if (_FOLDER / "node_modules").exists() else [f"`npm ci` in tests/doubles/{_FOLDER.name}"]
-    if missing:
-        say = pytest.fail if os.environ.get("CI") else pytest.skip
-        say(f"the emulated Google needs {' and '.join(missing)}")
 
 
 class Emulator:

@@ -1,21 +1,19 @@
 """A real model server: llama.cpp with SmolLM2 135M, whose chat template knows no tools."""
 
-import os
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from tests.doubles.serving import Server
+from tests.tools import LLAMA
 
 _FOLDER = Path(__file__).parent.parent / "llama"
-_PYTHON = _FOLDER / ".venv" / "bin" / "python"
 MODEL = "smollm2"
 _SHORT = {"type": "string", "minLength": 1, "maxLength": 60}
 
@@ -24,7 +22,7 @@ class Llama:
     """The process. Its model makes little sense and answers alike every time; what counts is the server around it."""
 
     def __init__(self, context: int, answer: int) -> None:
-        command = [str(_PYTHON), str(_FOLDER / "serve.py"), str(context), str(answer)]
+        command = [str(LLAMA), str(_FOLDER / "serve.py"), str(context), str(answer)]
         self._child = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
@@ -73,10 +71,3 @@ def _narrow(form: dict[str, Any], to: str) -> None:
             [reply] = [s for s in calls["items"]["anyOf"] if s["properties"]["name"]["const"] == "send_email_tool"]
             reply["properties"]["arguments"]["properties"] = {"response_text": _SHORT, "email_address": {"const": to}}
             calls |= {"items": reply, "maxItems": 1}
-
-
-def require_llama() -> None:
-    """Who has no llama.cpp goes without its tests, and is told; in CI nothing is left out."""
-    if not _PYTHON.exists():
-        say = pytest.fail if os.environ.get("CI") else pytest.skip
-        say("llama.cpp needs the two commands that CONTRIBUTING.md names for it")

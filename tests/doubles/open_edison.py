@@ -1,15 +1,13 @@
 """Somebody else's agent as a process of its own: the public `open_edison` client from PyPI."""
 
 import json
-import os
 import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
+from tests.tools import OPEN_EDISON
 
 _FOLDER = Path(__file__).parent.parent / "open_edison"
-_PYTHON = _FOLDER / ".venv" / "bin" / "python"
 
 
 class OpenEdison:
@@ -17,7 +15,7 @@ class OpenEdison:
 
     def __init__(self, root: str, key: str, seconds: float = 30) -> None:
         self._child = subprocess.Popen(
-            [str(_PYTHON), str(_FOLDER / "agent.py"), root, key, str(seconds)],
+            [str(OPEN_EDISON), str(_FOLDER / "agent.py"), root, key, str(seconds)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -54,10 +52,3 @@ class OpenEdison:
     def kill(self) -> None:
         self._child.kill()
         self._child.communicate()
-
-
-def require_open_edison() -> None:
-    """Who has not installed the client goes without its tests, and is told; in CI nothing is left out."""
-    if not _PYTHON.exists():
-        say = pytest.fail if os.environ.get("CI") else pytest.skip
-        say("the open_edison client needs the two commands that CONTRIBUTING.md names for it")

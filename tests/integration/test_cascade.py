@@ -14,6 +14,7 @@ from email_assistant.inbox.mails import MailRow
 from email_assistant.trail.story import Trail
 from email_assistant.triage.cascade import is_checked
 from email_assistant.work.judgements import Judgements
+from tests.benchmark.tokens import count_tokens
 from tests.doubles.google import Google
 from tests.doubles.model import Model
 from tests.integration.home import Home, OpenHome, in_one_loop
@@ -290,7 +291,7 @@ async def test_the_model_is_told_what_the_person_decided_on_similar_mail(
     asked = model.requests[-1]
     [told] = re.findall(r"<data>\n(.*?)\n</data>", asked.text, re.DOTALL)
     assert told.splitlines() == [f"notify: Offer {number}: chairs (same sender)" for number in (4, 3, 2)]
-    assert asked.prompt_tokens <= 400
+    assert count_tokens(asked.text) <= 400
     await home.receive("Offer: chairs and chairs", "Save.", from_="Third <third@third.example>")
     [told] = re.findall(r"<data>\n(.*?)\n</data>", model.requests[-1].text, re.DOTALL)
     assert told.splitlines()[0].startswith("respond: ‹/data> Offer: chairs and chairs")

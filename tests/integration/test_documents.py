@@ -28,6 +28,7 @@ from tests.doubles.daemon import WAIT_SECONDS
 from tests.doubles.model import Model
 from tests.integration.home import until
 from tests.integration.test_login import ALEX, Sandbox
+from tests.tools import need
 
 OF_OTHERS = {
     **dict.fromkeys(("pip", "npm"), "they install from registries, as `.ci/run` does"),
@@ -40,32 +41,32 @@ OF_OTHERS = {
 """Programs of others, by their names, and why they are not run."""
 
 NOT_RUN = {
-    "uv sync --locked": "the tests run in what it makes",
+    "uv sync --locked --group dev": "the tests run in what it makes",
     "uv build --wheel": "`test_wheel.py` does, and runs the demo from it",
     "uv venv tests/llama/.venv": "it installs from a registry, as `.ci/run` does",
     "uv pip install --python tests/llama/.venv --no-deps --require-hashes -r tests/llama/requirements.txt": "likewise",
     "uv venv --seed tests/open_edison/.venv": "likewise",
     "tests/open_edison/.venv/bin/pip install --no-deps --ignore-requires-python --require-hashes "
     "-r tests/open_edison/requirements.txt": "likewise",
-    "uv run python -m tests.benchmark.gate_server": "it measures, by hand",
+    "uv run --group dev python -m tests.benchmark gate_server": "`test_benchmark.py` does, with less of everything",
     "uv run ruff check . && uv run ruff format --check . && uv run mypy": "`.ci/run` does",
-    "uv run pytest": "this is it",
-    "uv run pytest -m long": "this is the other lane",
+    "uv run --group dev pytest -n auto": "this is it",
+    "uv run --group dev pytest -n auto -m long": "this is the other lane",
     'uv run pytest -m "long or not long" tests/integration/test_kill.py': "a part of both",
     'EMAIL_ASSISTANT_CHAOS_KILLS=1000 uv run pytest -s -m "long or not long" tests/chaos/test_storm.py': "20 minutes; "
     "the storm of the tests themselves is a short one",
     "uv run python -m tests.picture docs/inbox.png": "`browser/test_picture.py` does",
-    "uv run email-assistant bench cost": "`test_bench.py` does",
-    "uv run email-assistant bench speed": "`test_bench.py` does, with less of everything",
-    "uv run email-assistant bench speed --only cpu --only statements": "likewise",
-    "uv run email-assistant bench speed --json > speed.json": "likewise",
-    "uv run email-assistant bench capacity --measured speed.json": "`test_bench.py` does, with a file of its own",
+    "uv run --group dev python -m tests.benchmark cost": "likewise",
+    "uv run --group dev python -m tests.benchmark speed": "likewise",
+    "uv run --group dev python -m tests.benchmark speed --only cpu --only statements": "likewise",
+    "uv run --group dev python -m tests.benchmark speed --json > speed.json": "likewise",
+    "uv run --group dev python -m tests.benchmark capacity --measured speed.json": "likewise",
+    "uv run --group dev python -m tests.benchmark inbox": "likewise",
     "uv run email-assistant rehearse": "`test_own_rehearsal.py` does",
     'uv run email-assistant rehearse --mbox "All mail.mbox" --address you@example.com': "`test_rehearse.py` does",
     'uv run email-assistant eval rehearsal --mbox "All mail.mbox" --address you@example.com': "`test_rehearse.py` does",
     "uv run email-assistant eval triage --data labelled.jsonl": "`test_rehearse.py` does",
     "uv run email-assistant replay --model gpt-5-nano --last 200": "`test_replay.py` does",
-    "uv run email-assistant bench inbox": "`test_bench.py` does, with a smaller inbox",
     "uv run email-assistant bench toolbench --tools toolenv/tools --queries G1_instruction.json "
     "--server http://localhost:8080/virtual": "`test_toolbench.py` does, with servers of its own",
 }
@@ -191,6 +192,7 @@ class Shell:
             options: those that every command of ours is given.
             settings: further variables; of the caller's own none but the search path is there.
         """
+        need("curl")
         self.home = home
         self.known: dict[str, str] = {}
         """What stands for what the documents leave open."""

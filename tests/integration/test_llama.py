@@ -15,9 +15,10 @@ from email_assistant.agents.mail.prompts import Triage
 from email_assistant.mail.prompt import delimited
 from email_assistant.model import ContextExceeded, Models
 from tests.doubles.daemon import Daemon
-from tests.doubles.llama import MODEL, Llama, Steered, require_llama
+from tests.doubles.llama import MODEL, Llama, Steered
 from tests.integration.home import Home, OpenHome, in_one_loop
 from tests.integration.scene import BOB
+from tests.tools import need
 
 pytestmark = pytest.mark.long
 
@@ -43,7 +44,7 @@ class Talk(TypedDict):
 
 @pytest.fixture(scope="module")
 def llama() -> Iterator[Llama]:
-    require_llama()
+    need("llama.cpp")
     with Llama(CONTEXT, answer=100) as server:
         yield server
 
@@ -138,7 +139,7 @@ class TestServer:
 
 @in_one_loop
 async def test_a_mail_is_triaged_and_a_reply_drafted(open_home: OpenHome) -> None:
-    require_llama()
+    need("llama.cpp")
     with Llama(2048, answer=100) as llama, Steered(llama, "bob@example.org") as server:
         async with open_home(openai_base_url=server.root) as home:
             mail_id = await home.receive("Lunch on Friday?", "Shall we have lunch on Friday?", from_=BOB)

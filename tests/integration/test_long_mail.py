@@ -4,8 +4,9 @@ import re
 
 import pytest
 
+from tests.benchmark.tokens import count_tokens
 from tests.doubles.google import Google
-from tests.doubles.model import Model, count_tokens
+from tests.doubles.model import Model
 from tests.integration.home import Home, in_one_loop
 from tests.integration.scene import DONE, reply
 

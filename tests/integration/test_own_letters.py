@@ -9,8 +9,9 @@ import pytest
 from email_assistant.inbox.items import Item
 from email_assistant.rehearsal.past import PastMails
 from email_assistant.web.app import create_api
+from tests.benchmark.tokens import count_tokens
 from tests.doubles.google import Google
-from tests.doubles.model import Model, count_tokens
+from tests.doubles.model import Model
 from tests.integration.home import Home, OpenHome, in_one_loop
 from tests.integration.scene import BERLIN, DONE, reply
 

@@ -9,8 +9,9 @@ import pytest
 
 from email_assistant.inbox.items import Item
 from email_assistant.trail.search_mail import SearchMailTool, mails_in
+from tests.benchmark.tokens import count_tokens
 from tests.doubles.google import Google
-from tests.doubles.model import Model, count_tokens, tool
+from tests.doubles.model import Model, tool
 from tests.integration.home import Home, OpenHome, in_one_loop
 from tests.integration.scene import DONE, reply
 from tests.integration.test_own_letters import BEFORE, DAY, EVE, TO_BOB, wrote

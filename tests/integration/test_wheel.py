@@ -2,16 +2,15 @@
 
 import json
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.documents import ROOT
+from tests.tools import need
 
 pytestmark = pytest.mark.long
-UV = shutil.which("uv")
 DEMO = ("demo", "--exit-when-idle", "--json", "--answer", "accept", "--port", "0")
 
 
@@ -21,19 +20,18 @@ def run(*command: str | Path, cwd: Path, **environment: str) -> str:
     return done.stdout
 
 
-@pytest.mark.skipif(UV is None, reason="uv is not there")
 def test_the_wheel_alone_runs_the_demo(tmp_path: Path) -> None:
     """Installed as `uvx --from WHEEL` does, but with the packages of `uv.lock`."""
-    assert UV
+    need("uv")
     venv, home, here = (tmp_path / name for name in ("venv", "home", "here"))
     home.mkdir()
     here.mkdir()
-    run(UV, "build", "--wheel", "--out-dir", tmp_path, cwd=ROOT)
+    run("uv", "build", "--wheel", "--out-dir", tmp_path, cwd=ROOT)
     [wheel] = tmp_path.glob("*.whl")
     locked = tmp_path / "locked.txt"
-    run(UV, "export", "--frozen", "--no-dev", "--no-emit-project", "--quiet", "--output-file", locked, cwd=ROOT)
-    run(UV, "venv", "--quiet", venv, cwd=here)
-    run(UV, "pip", "install", "--quiet", "--no-deps", "--python", venv, "-r", locked, wheel, cwd=here)
+    run("uv", "export", "--frozen", "--no-emit-project", "--quiet", "--output-file", locked, cwd=ROOT)
+    run("uv", "venv", "--quiet", venv, cwd=here)
+    run("uv", "pip", "install", "--quiet", "--no-deps", "--python", venv, "-r", locked, wheel, cwd=here)
 
     printed = run(venv / "bin" / "email-assistant", *DEMO, cwd=here, PATH=os.defpath, HOME=str(home))
 

@@ -59,14 +59,11 @@ BY_TRIGGERS: Mapping[str, str] = {
 }
 """What nobody writes by themselves, and why."""
 ANY: Mapping[str, str] = {
-    "bench/inbox.py": "fills a database of its own",
-    "bench/speed/cursor.py": "likewise",
     "db/restore.py": "puts a backup in place of everything, and sets it to rest",
 }
 """Who writes any table, and why."""
 UNNAMED: Mapping[str, str] = {
-    **{path: ANY[path] for path in ("bench/inbox.py", "db/restore.py")},
-    "bench/speed/years.py": "a day of mail, which it puts into a database of its own again and again",
+    **ANY,
     "accounts/rekey.py": "what is encrypted, which it encrypts anew",
     "db/lease.py": "the leases' own columns, of conversations, accounts and items",
     "db/checkpoints.py": "LangGraph's tables, by the names that it has for them",

@@ -5,11 +5,11 @@ import heapq
 import time
 from collections.abc import Sequence
 
-from email_assistant.bench.capacity import MailWork, simulate
-from email_assistant.bench.speed.figures import Limit, Reading, RowProgress, Size
-from email_assistant.bench.speed.processes import cpu_seconds
-from email_assistant.bench.speed.stage import Stage, postgres, scratch, staged, until
 from email_assistant.settings import Settings
+from tests.benchmark.capacity import MailWork, simulate
+from tests.benchmark.rows.figures import Limit, Reading, RowProgress, Size
+from tests.benchmark.rows.processes import cpu_seconds
+from tests.benchmark.rows.stage import Stage, postgres, scratch, staged, until
 
 _IN_FLIGHT = {16: 0.95, 64: 0.85}
 _MODEL_SECONDS, _JITTER = 2.0, 0.25
@@ -31,7 +31,7 @@ async def in_flight(size: Size, progress: RowProgress) -> list[Reading]:
                 await stage.handle("ignored", min(slots, 8))
                 share, expected = await _shares(stage, slots, seconds)
             answered = f"{slots * _EACH} ignored mails, a model of {seconds:g} s ± {_JITTER:.0%}"
-            note = f"{answered}; `bench capacity` would have expected {expected:.2f}"
+            note = f"{answered}; `capacity` would have expected {expected:.2f}"
             figures.append(
                 Reading(f"{slots} in flight", "of the ideal", [share], Limit(least, at_least=True), note=note)
             )
@@ -41,7 +41,7 @@ async def in_flight(size: Size, progress: RowProgress) -> list[Reading]:
 
 
 async def _shares(stage: Stage, slots: int, seconds: float) -> tuple[float, float]:
-    """How much of what is possible was done, and how much `bench capacity` would have expected of as many slots, for
+    """How much of what is possible was done, and how much `capacity` would have expected of as many slots, for
     the same answers of the model and as much processor time."""
     model = stage.outside.model
     model.seconds, model.jitter = seconds, _JITTER

@@ -2,9 +2,9 @@
 
 import time
 
-from email_assistant.bench.speed.figures import Limit, Reading, RowProgress, Size
-from email_assistant.bench.speed.outside import outside
-from email_assistant.bench.speed.stage import Place, scratch
+from tests.benchmark.rows.figures import Limit, Reading, RowProgress, Size
+from tests.benchmark.rows.outside import outside
+from tests.benchmark.rows.stage import Place, scratch
 
 _COMMANDS = {("status",): 0.4, ("inbox", "list"): 0.4, ("--help",): 0.25}
 _MOST_READY = 2.0

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from email_assistant.bench.speed.figures import SpeedUnknown
+from tests.benchmark.rows.figures import SpeedUnknown
 
 _PROC = Path("/proc")
 

@@ -5,10 +5,10 @@ import asyncio
 import psycopg
 from psycopg import sql
 
-from email_assistant.bench.speed.figures import Limit, Reading, RowProgress, Size
-from email_assistant.bench.speed.mail import WAYS, of_each
-from email_assistant.bench.speed.outside import Way
-from email_assistant.bench.speed.stage import Stage, postgres, scratch, staged, until
+from tests.benchmark.rows.figures import Limit, Reading, RowProgress, Size
+from tests.benchmark.rows.mail import WAYS, of_each
+from tests.benchmark.rows.outside import Way
+from tests.benchmark.rows.stage import Stage, postgres, scratch, staged, until
 
 _DAY: dict[Way, int] = {"ignored": 10, "accepted": 5}
 """Mails with which a day begins; those of the first rounds follow, and then it is put into the database again and

@@ -1,4 +1,4 @@
-"""How many workers a day's mail needs, and what it costs: a simulation on paper, from what `bench speed` measures.
+"""How many workers a day's mail needs, how long it waits, and what it costs: a simulation, which connects to nothing.
 
 Mail comes in at random, as many in each hour as the day's shape says. A worker process has a number of slots, each of
 which holds one mail from its first step to its last, and one core, which the mails in its slots take in turns: before
@@ -7,14 +7,18 @@ and after each call of a model, which takes its time. Mail waits for a slot in o
 Accounts are spread evenly over clusters, each with a Postgres server and workers of its own; one of them is simulated.
 """
 
+import argparse
 import heapq
+import json
 import math
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from random import Random
 from typing import Any
 
+from email_assistant.settings import Settings
 from email_assistant.settings.values import Price
 
 HOURS = (1, 1, 1, 1, 1, 2, 3, 5, 8, 10, 10, 9, 7, 8, 9, 9, 8, 6, 4, 3, 3, 2, 2, 1)
@@ -23,6 +27,44 @@ _DAY = 86_400.0
 _SEED = 20260521
 _BUSIEST_SECONDS = 1800.0
 """Of the day's busiest time, by which the number of workers is chosen."""
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--mails", type=int, default=1_000_000, help="that come in on a day, on all accounts")
+    parser.add_argument("--accounts", type=int, default=10_000, help="mailboxes")
+    parser.add_argument("--answered", type=float, default=0.2, help="share of mails to which a reply is sent")
+    parser.add_argument("--model-seconds", type=float, default=2.0, help="median time of a model call")
+    parser.add_argument("--model-spread", type=float, default=0.5, help="of its logarithm")
+    parser.add_argument("--clusters", type=int, default=4, help="Postgres servers, each with accounts of its own")
+    parser.add_argument("--slots", type=int, default=32, help="mails at once in a worker process")
+    parser.add_argument("--most-p99", type=float, default=10.0, help="seconds that 99 of 100 mails may wait")
+    parser.add_argument("--measured", type=Path, help="what `speed --json` wrote; left out: the ceilings' costs")
+
+
+def main(given: argparse.Namespace) -> None:
+    settings = Settings()
+    costs = Costs.measured(_figures(given.measured)) if given.measured else Costs()
+    demand = Demand(given.mails, given.accounts, given.answered, given.model_seconds, given.model_spread)
+    fleet = planned(demand, costs, Fleet(given.clusters, 1, given.slots), given.most_p99)
+    delays = day(demand, costs, fleet)
+    print(f"taken for granted: {json.dumps(asdict(demand) | asdict(costs))}")
+    print(f"{fleet.workers} workers of {fleet.slots} slots in each cluster, their cores busy to {delays.busy:.0%}")
+    print(f"wait for a slot: p50 {delays.p50:.2f} s, p95 {delays.p95:.2f} s, p99 {delays.p99:.2f} s")
+    for polling in POLLS:
+        each = load(demand, costs, fleet.clusters, polling)
+        print(
+            f"busiest hour, {polling}: {each.polls:.0f} polls/s, {each.statements:,.0f} statements/s, "
+            f"{each.postgres_cores:.2f} cores of Postgres"
+        )
+    prompt, completion = costs.tokens(demand)
+    triage, response = (settings.prices.get(settings.model_for(role)) for role in ("triage", "response"))
+    spent = f"{money(demand, costs, triage, response):,.2f} {settings.currency}" if triage and response else "no price"
+    print(f"models: {prompt / 1e6:,.0f} million tokens of prompts, {completion / 1e6:,.0f} of answers a day: {spent}")
+
+
+def _figures(path: Path) -> dict[str, float]:
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    return {each["figure"]: each["ours"]["median"] for each in lines if "figure" in each}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +80,7 @@ class Costs:
     answered_statements: float = 90
     poll_statements: float = 4
     ignored_tokens: tuple[float, float] = (283, 60)
-    """Of prompts, as `bench cost` counts, and of answers, which depend on the model: an assumption."""
+    """Of prompts, as `cost` counts, and of answers, which depend on the model: an assumption."""
     answered_tokens: tuple[float, float] = (943, 260)
 
     def tokens(self, demand: "Demand") -> tuple[float, float]:
@@ -51,7 +93,7 @@ class Costs:
 
     @classmethod
     def measured(cls, figures: Mapping[str, float]) -> "Costs":
-        """By figures of `bench speed`, as far as they are there; else as it stands above."""
+        """By figures of `speed`, as far as they are there; else as it stands above."""
         names = {
             "ignored_ms": "CPU of a mail, ignored",
             "answered_ms": "CPU of a mail, accepted",
@@ -173,7 +215,7 @@ def arrivals(mails_a_day: float, begin: float, end: float, random: Random) -> It
 
 def mails_of(demand: Demand, costs: Costs, clusters: int, begin: float, end: float) -> list[MailWork]:
     """One cluster's mail; the same whenever it is asked for."""
-    random = Random(_SEED)  # noqa: S311 - repeatable, not secret
+    random = Random(_SEED)
     found = []
     for at in arrivals(demand.mails / clusters, begin, end, random):
         answered = random.random() < demand.answered

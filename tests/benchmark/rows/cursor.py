@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from email_assistant.app import open_app
-from email_assistant.bench.speed.figures import Limit, Reading, RowProgress, Size
-from email_assistant.bench.speed.stage import postgres, scratch
 from email_assistant.db.pool import Pool, make_pool
 from email_assistant.settings import Settings
 from email_assistant.sync.mails import missing_from, waiting_since
+from tests.benchmark.rows.figures import Limit, Reading, RowProgress, Size
+from tests.benchmark.rows.stage import postgres, scratch
 
 _TIMES = 15
 _MOST_MS = 5.0

@@ -22,11 +22,11 @@ import psycopg
 from pydantic import SecretStr
 
 from email_assistant.app import open_app
-from email_assistant.bench.speed.figures import SpeedUnknown
-from email_assistant.bench.speed.outside import PERSON, Outside, Way, outside
-from email_assistant.bench.speed.processes import check_proc, cpu_seconds
 from email_assistant.db.embedded import EmbeddedPostgres, die_with_parent
 from email_assistant.settings import Settings
+from tests.benchmark.rows.figures import SpeedUnknown
+from tests.benchmark.rows.outside import PERSON, Outside, Way, outside
+from tests.benchmark.rows.processes import check_proc, cpu_seconds
 
 OURS = "/* asked by the bench */"
 """Marks what the bench itself asks of the database, which counts nowhere."""
@@ -34,7 +34,7 @@ NEVER_SECONDS = 86400
 """Between polls, where the bench has mailboxes looked at itself, as a push from Gmail does."""
 _PLENTY = 6_000_000
 """Google's units of a minute: they are counted as at Google, where there are fewer."""
-_SECRET = "bench-of-the-speed-only-for-as-long-as-it-runs"  # noqa: S105 - of a server that lives that long
+_SECRET = "bench-of-the-speed-only-for-as-long-as-it-runs"
 _KEY = base64.urlsafe_b64encode(b"0123456789abcdef" * 2).decode()
 _PATIENCE_SECONDS = 300.0
 _LOOK_SECONDS = 0.05

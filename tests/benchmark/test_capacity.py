@@ -1,11 +1,12 @@
-"""The simulation of `bench capacity`, against what queueing theory knows exactly."""
+"""The simulation of `capacity`, against what queueing theory knows exactly."""
 
 import math
 from random import Random
 
 import pytest
 
-from email_assistant.bench.capacity import (
+from email_assistant.settings.values import Price
+from tests.benchmark.capacity import (
     POLLS,
     Costs,
     Demand,
@@ -20,7 +21,6 @@ from email_assistant.bench.capacity import (
     planned,
     simulate,
 )
-from email_assistant.settings.values import Price
 
 DEMAND = Demand(mails=20_000, accounts=500, answered=0.2, model_seconds=2, model_spread=0.5)
 
@@ -89,7 +89,7 @@ def test_what_a_day_costs_is_what_its_tokens_cost() -> None:
     assert math.isclose(money(DEMAND, costs, price, price), (20_000 * 140 + 20_000 * 18 * 10) / 1e6)
 
 
-def test_figures_of_the_bench_take_the_place_of_what_is_assumed() -> None:
+def test_figures_of_speed_take_the_place_of_what_is_assumed() -> None:
     costs = Costs.measured({"CPU of a mail, ignored": 33.0, "an empty poll": 2.5, "`status`": 1})
 
     assert (costs.ignored_ms, costs.poll_ms, costs.answered_ms) == (33.0, 2.5, Costs().answered_ms)

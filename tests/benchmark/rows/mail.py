@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
-from email_assistant.bench.speed.figures import Limit, Reading, RowProgress, Size, SpeedUnknown
-from email_assistant.bench.speed.floor import FloorSettings
-from email_assistant.bench.speed.outside import Outside, Way, outside
-from email_assistant.bench.speed.processes import cpu_seconds
-from email_assistant.bench.speed.stage import OURS, Server, Stage, postgres, scratch, staged
+from tests.benchmark.rows.figures import Limit, Reading, RowProgress, Size, SpeedUnknown
+from tests.benchmark.rows.floor import FloorSettings
+from tests.benchmark.rows.outside import Outside, Way, outside
+from tests.benchmark.rows.processes import cpu_seconds
+from tests.benchmark.rows.stage import OURS, Server, Stage, postgres, scratch, staged
 
 WAYS: tuple[Way, ...] = get_args(Way)
 _ROUNDS = 3
@@ -89,7 +89,7 @@ async def _floor(server: Server, folder: Path) -> AsyncIterator[_Floor]:
     url = server.create("floor")
     async with outside(home) as around:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-P", "-m", "email_assistant.bench.speed.floor",
+            sys.executable, "-m", "tests.benchmark.rows.floor",
             stdin=PIPE, stdout=PIPE, start_new_session=True,
         )  # fmt: skip
         try:

@@ -2,7 +2,7 @@
 that makes it safe: no inbox, no ledger, no lease, no queue. A process of its own, which reads its orders line by line
 from standard input and answers each when it is done.
 
-uv run python -m email_assistant.bench.speed.floor
+python -m tests.benchmark.rows.floor
 """
 
 import asyncio

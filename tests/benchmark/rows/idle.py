@@ -4,9 +4,9 @@ import asyncio
 import time
 from collections.abc import Sequence
 
-from email_assistant.bench.speed.figures import Limit, Reading, RowProgress, Size
-from email_assistant.bench.speed.processes import resident_bytes, threads
-from email_assistant.bench.speed.stage import Stage, postgres, scratch, staged
+from tests.benchmark.rows.figures import Limit, Reading, RowProgress, Size
+from tests.benchmark.rows.processes import resident_bytes, threads
+from tests.benchmark.rows.stage import Stage, postgres, scratch, staged
 
 _FEW = 10
 _POLL_SECONDS = 20.0  # as it ships

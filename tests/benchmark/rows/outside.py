@@ -22,8 +22,8 @@ import httpx
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from email_assistant.bench.canned_model import Calls, CannedModel
 from email_assistant.programs import stand_in
+from tests.benchmark.canned_model import Calls, CannedModel
 
 PERSON = "ada@bench.example"
 Way = Literal["ignored", "accepted"]
@@ -52,7 +52,7 @@ class PacedModel(CannedModel):
         """How long each answer took, as they were asked for."""
         self.asked: list[Mapping[str, Any]] = []
         """The requests' bodies."""
-        self._random = Random(20260521)  # noqa: S311 - repeatable, not secret
+        self._random = Random(20260521)
 
     async def _complete(self, request: Request) -> JSONResponse:
         self.asked.append(await request.json())

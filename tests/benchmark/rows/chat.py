@@ -1,6 +1,6 @@
 """What a chat's request takes beside its model calls.
 
-uv run python -m email_assistant.bench.speed.chat ROOT   (for itself: times model calls read from standard input)
+python -m tests.benchmark.rows.chat ROOT   (for itself: times model calls read from standard input)
 """
 
 import asyncio
@@ -16,9 +16,9 @@ from langchain_openai import ChatOpenAI
 from mcp.server.fastmcp import FastMCP
 from pydantic import SecretStr
 
-from email_assistant.bench.canned_model import served
-from email_assistant.bench.speed.figures import Limit, Reading, RowProgress, Size, SpeedUnknown
-from email_assistant.bench.speed.stage import Stage, postgres, scratch, staged
+from tests.benchmark.canned_model import served
+from tests.benchmark.rows.figures import Limit, Reading, RowProgress, Size, SpeedUnknown
+from tests.benchmark.rows.stage import Stage, postgres, scratch, staged
 
 _WARM = 10
 _MOST_SHARE = 1.0
@@ -81,7 +81,7 @@ def _calendar() -> Any:
 @asynccontextmanager
 async def _model_calls(root: str) -> AsyncIterator[TimeCalls]:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-P", "-m", "email_assistant.bench.speed.chat", root,
+        sys.executable, "-m", "tests.benchmark.rows.chat", root,
         stdin=PIPE, stdout=PIPE, start_new_session=True, limit=1 << 22,
     )  # fmt: skip
     assert process.stdin is not None
