@@ -2,8 +2,10 @@
 
 from functools import cache
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
-import bpe_openai
+if TYPE_CHECKING:
+    from bpe_openai import Encoding
 
 _ENCODING = "o200k_base"
 
@@ -19,5 +21,7 @@ def tokenizer() -> str:
 
 
 @cache
-def _encoding() -> bpe_openai.Encoding:
+def _encoding() -> "Encoding":
+    import bpe_openai  # which takes a second, and most who can count never do
+
     return bpe_openai.get_encoding(_ENCODING)
