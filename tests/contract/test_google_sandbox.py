@@ -388,6 +388,20 @@ def test_googles_client_reads_the_calendar(shared: Sandbox) -> None:
     assert [start[:10] for start in starts] == sorted(start[:10] for start in starts)
 
 
+def test_the_person_changes_how_they_send(shared: Sandbox) -> None:
+    aliases = f"{GMAIL}/settings/sendAs"
+    office = f"office@{ALEX.partition('@')[2]}"
+    shared.http.post(aliases, json={"sendAsEmail": office})
+    signed = shared.http.patch(f"{aliases}/{ALEX}", json={"signature": "<p>Alex</p>"}).json()
+    assert (signed["signature"], signed["isDefault"]) == ("<p>Alex</p>", True)
+    chosen = shared.http.patch(f"{aliases}/{office}", json={"displayName": "Office", "isDefault": True}).json()
+    assert (chosen["displayName"], chosen["isDefault"]) == ("Office", True)
+    assert [entry["sendAsEmail"] for entry in shared.get(aliases)["sendAs"] if entry["isDefault"]] == [office]
+    assert reason(shared.http.patch(f"{aliases}/{office}", json={"smtpMsa": {}}))[0] == 400
+    assert shared.http.patch(f"{aliases}/{ALEX}", json={"isDefault": True}).json()["isDefault"]
+    shared.http.delete(f"{aliases}/{office}")
+
+
 # Reading messages
 
 
@@ -853,7 +867,8 @@ def test_an_event_changes_and_goes(shared: Sandbox) -> None:
     updated = shared.http.put(path, json=_event(summary="Water")).json()
     assert "attendees" not in updated
     assert (updated["id"], updated["created"]) == (made["id"], made["created"])
-    assert shared.http.delete(path).status_code == 204
+    assert reason(shared.http.delete(path, headers={"If-Match": made["etag"]})) == (412, "conditionNotMet")
+    assert shared.http.delete(path, headers={"If-Match": updated["etag"]}).status_code == 204
     assert shared.get(path)["status"] == "cancelled"
     assert reason(shared.http.delete(path)) == (410, "deleted")
     assert reason(shared.http.get(EVENTS + "/nothere00")) == (404, "notFound")
