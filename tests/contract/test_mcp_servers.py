@@ -487,7 +487,7 @@ class TestCalendar:
         assert datetime.fromisoformat(talk["start"]) == NINE
         assert talk["start"].endswith(NINE.isoformat()[-6:])
 
-        assert result.structuredContent["calendars"] == ["your own calendar", "team"]
+        assert result.structuredContent["calendars"] == [ADA, "team"]
 
         theirs = await stage.done("calendar", "list_events", **span, calendar_id=listed["calendars"][2]["id"])
         assert [event["title"] for event in theirs["events"]] == ["A colleague's"]
@@ -514,7 +514,7 @@ class TestCalendar:
         assert (event["start"]["timeZone"], event["location"]) == ("Europe/Berlin", "Main St")
         assert google.calls("events.insert")[-1].get("sendUpdates") == "all"
 
-        event["status"] = "cancelled"  # the person deletes it
+        google.person_deletes_event(event["id"])
         again = await stage.done("calendar", "create_event", **asked)
         assert again["event"]["id"] != event["id"]
         await stage.done("calendar", "update_event", event_id=again["event"]["id"], title="Doctor")
@@ -715,10 +715,14 @@ class TestWriting:
     async def test_a_draft_that_goes_while_its_own_is_looked_for_is_no_fault(
         self, stage: Stage, google: Google
     ) -> None:
-        google.person_drafts(thread_of(google, google.deliver(BOB, "Roof", "When?")), "Soon.")
-        google.fault("drafts.create", drop="after")
-        google.fault("drafts.get", status=404, reason="notFound")  # the person has deleted theirs just now
-        sent = await stage.done("mail", "send_email", **letter("others-draft-gone"))
+        google.fault("drafts.create", hold=(hold := Hold()), at="after")
+        sending = asyncio.create_task(stage.done("mail", "send_email", **letter("others-draft-gone")))
+        await asyncio.to_thread(hold.reached)
+        theirs = google.person_drafts(thread_of(google, google.deliver(BOB, "Roof", "When?")), "Soon.")
+        gone = google.fault("drafts.get", about=theirs, status=404, reason="notFound")  # they have deleted it just now
+        hold.abandon()
+        sent = await sending
+        assert gone.times == 0
         assert sent_with(google, "others-draft-gone") == [sent["message_id"]]
         assert not [draft for draft in google.drafts if "others-draft-gone" in draft.text]
 

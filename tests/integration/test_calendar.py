@@ -54,11 +54,11 @@ class TestConflicts:
         thread = daemon.http.get(f"/threads/{item['run']}").json()
         assert "At that time: 09:30-10:30 &lt;b&gt;Dentist&lt;/b&gt;" in str(thread)
 
-        assert item["calendars"] == ["your own calendar", "<i>team</i>"]
+        assert item["calendars"] == [ADA, "<i>team</i>"]
         assert daemon.cli("inbox", "show", item["id"], "--json")["calendars"] == item["calendars"]
-        assert "Calendars that count: your own calendar, <i>team</i>" in shown
-        assert "Calendars that count: <bdi>your own calendar, &lt;i&gt;team&lt;/i&gt;</bdi>" in page
-        assert "Calendars that count: your own calendar, &lt;i&gt;team" in str(thread)
+        assert f"Calendars that count: {ADA}, <i>team</i>" in shown
+        assert f"Calendars that count: <bdi>{ADA}, &lt;i&gt;team&lt;/i&gt;</bdi>" in page
+        assert f"Calendars that count: {ADA}, &lt;i&gt;team" in str(thread)
 
         looks = len(google.calls("events.list"))
         daemon.http.get(f"/items/{item['id']}")
@@ -87,13 +87,13 @@ class TestWhoseTimeItIs:
     @pytest.mark.parametrize(
         ("named", "expected"),
         [
-            ("", (["09:30-10:30 Dentist"], "09:00-09:30, 10:30-18:00", ["your own calendar"])),
+            ("", (["09:30-10:30 Dentist"], "09:00-09:30, 10:30-18:00", [ADA])),
             (
                 "Family, nobody's",
                 (
                     ["09:30-10:30 Dentist", "10:30-11:30 School"],
                     "09:00-09:30, 11:30-18:00",
-                    ["your own calendar", "family"],
+                    [ADA, "family"],
                 ),
             ),
         ],

@@ -539,7 +539,7 @@ class TestTimes:
             "10:00-11:00 Ten",
             "23:30-23:45 Last",
             "Free: 09:00-10:00, 11:00-18:00",
-            "Calendars that count: your own calendar",
+            f"Calendars that count: {ADA}",
         ]
 
         await home.answer((await home.pending())[0], "accept")

@@ -328,7 +328,7 @@ class TestFault10:
             headings[2],
             "all day Holiday",
             "Free: nothing",
-            "Calendars that count: your own calendar",
+            f"Calendars that count: {ADA}",
         ]
         assert refused.startswith("Error: the calendar can't be read")
         assert "Free" not in refused
