@@ -89,7 +89,9 @@ class _Uvicorn(uvicorn.Server):
         for connection in list(self.server_state.connections):
             connection.shutdown()
         if self.server_state.tasks:
-            await asyncio.wait(self.server_state.tasks, timeout=self.config.timeout_graceful_shutdown)
+            _, late = await asyncio.wait(self.server_state.tasks, timeout=self.config.timeout_graceful_shutdown)
+            for task in late:
+                task.cancel()
         await self.lifespan.shutdown()
 
 
