@@ -196,6 +196,12 @@ def test_everything_survives_a_kill(launch: Any) -> None:
     assert [after.ready["token"][name] for name in credentials] == [before.ready["token"][name] for name in credentials]
 
 
+def test_without_a_file_nothing_is_kept(launch: Any, tmp_path: Path) -> None:
+    for _ in range(2):
+        assert launch("--data", ":memory:").ready["loaded"] >= 12
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_data_file_keeps_its_address(launch: Any, tmp_path: Path) -> None:
     launch("--address", "Ada@Sandbox.example").stop()
     assert launch().ready["address"] == "ada@sandbox.example"
