@@ -16,9 +16,9 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 OF_STAND_INS = (
-    *("tests/unit/test_doubles.py", "tests/unit/test_chat_doubles.py"),
-    *("tests/contract/test_google_sandbox.py", "tests/contract/test_google_doubles.py"),
-    *("tests/contract/test_acceptance_emulator.py", "tests/contract/test_demo_model.py"),
+    *("unit/test_doubles.py", "unit/test_chat_doubles.py", "contract/test_google_sandbox.py"),
+    *("contract/test_google_doubles.py", "contract/test_demo_model.py", "contract/outsiders/test_google_doubles.py"),
+    *("contract/outsiders/test_acceptance_emulator.py", "contract/outsiders/test_fault_table.py"),
 )
 """Files whose tests are about Google or a model as somebody plays them, not about the program."""
 
@@ -33,8 +33,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     changed = _changed_since(os.environ.get("BASE"))
     if changed is None:
         return
-    unchanged = {name for name in OF_STAND_INS if not changed & touched(ROOT / name)}
-    left = [item for item in items if item.path.relative_to(ROOT).as_posix() in unchanged]
+    files = {ROOT / "tests" / name for name in OF_STAND_INS}
+    unchanged = {file for file in files if not changed & touched(file)}
+    left = [item for item in items if item.path in unchanged]
     if left:
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if item not in set(left)]

@@ -441,7 +441,8 @@ class TestAMeeting:
         self, home: Home, visit: Open, google: Google, tmp_path: Path, scripts: bool
     ) -> None:
         begin = datetime.fromisoformat(str(MEETING["start_time"]))
-        google.events.clear()
+        for event_id in google.events:
+            google.person_deletes_event(event_id)
         google.add_event("Dentist", begin + timedelta(minutes=30), begin + timedelta(hours=2))
         item = await meeting(home, google, tmp_path)
         async with visit(path=f"/items/{item.id}", scripts=scripts) as v:

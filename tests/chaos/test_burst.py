@@ -122,7 +122,7 @@ def deliver_interleaved(google: Google) -> dict[str, list[str]]:
 
 def triaged_in_order(opened: Stage) -> dict[str, list[str]]:
     """The mails of each conversation in the order in which the model was first asked about them."""
-    threads = {message.id: message.thread_id for message in opened.google.mailbox.messages.values()}
+    threads = {message.id: message.thread_id for message in opened.google.messages}
     asked: dict[str, list[str]] = defaultdict(list)
     for mail_id in dict.fromkeys(request.mail.id for request in opened.model.calls("triage")):
         asked[threads[mail_id]].append(mail_id)

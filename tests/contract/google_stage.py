@@ -1,14 +1,8 @@
-"""One of the Google doubles, with the program's own client before it."""
+"""A Google double, with the program's own client before it."""
 
 import base64
-import json
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from email.message import EmailMessage
 from email.utils import make_msgid
-from pathlib import Path
 from typing import Any, Literal
 
 import httpx
@@ -16,14 +10,9 @@ import httpx
 from email_assistant.google.account import GoogleAccount
 from email_assistant.google.client import Wire
 from email_assistant.google.gmail import Change, Message
-from tests.doubles.emulator import EmulatedGoogle
 from tests.doubles.front import Front
-from tests.doubles.google import Google
-from tests.doubles.myworld import MyWorld, MyWorldGoogle
-from tests.tools import need
 
-Double = Literal["sandbox", "emulators/google", "myworld", "in memory"]
-DOUBLES: tuple[Double, ...] = ("sandbox", "emulators/google", "myworld", "in memory")
+Double = Literal["sandbox", "emulators/google", "myworld"]
 
 ADDRESS = "ada@example.com"
 BOB = "Bob Berg <bob@example.org>"
@@ -32,21 +21,14 @@ ME = "/gmail/v1/users/me"
 EVENTS = "/calendar/v3/calendars/primary/events"
 
 
-Deliver = Callable[[bytes, str | None], str]
-"""Takes a mail as bytes and the thread it belongs to; returns its Gmail id."""
-
-
 class Stage:
     """A logged-in account."""
 
-    def __init__(
-        self, root: str, login: dict[str, str], deliver: Callable[[bytes, str | None], str] | None = None
-    ) -> None:
-        self.root = root
-        self.login = {key: login[key] for key in ("client_id", "client_secret")}
-        self.http = httpx.Client(base_url=root, trust_env=False, timeout=20)
-        self._deliver = deliver
-        self.use(login["refresh_token"])
+    def __init__(self, google: Front) -> None:
+        self.root = google.root
+        self.login = {key: google.login[key] for key in ("client_id", "client_secret")}
+        self.http = httpx.Client(base_url=self.root, trust_env=False, timeout=20)
+        self.use(google.login["refresh_token"])
 
     def use(self, refresh_token: str) -> None:
         """Go on with this login."""
@@ -71,8 +53,6 @@ class Stage:
 
     async def arrives(self, mail: EmailMessage, thread: str | None = None) -> Message:
         """A mail comes in."""
-        if self._deliver:
-            return await self.gmail.message(self._deliver(mail.as_bytes(), thread))
         body = {"raw": encoded(mail), "labelIds": ["INBOX", "UNREAD"]} | ({"threadId": thread} if thread else {})
         return await self.gmail.message(self.ask("POST", f"{ME}/messages", body)["id"])
 
@@ -108,41 +88,3 @@ def encoded(message: EmailMessage) -> str:
 def header(message: Message, name: str) -> str:
     found = [h["value"] for h in message.payload["headers"] if h["name"].lower() == name.lower()]
     return str(found[0]) if found else ""
-
-
-@contextmanager
-def opened(double: Double, folder: Path) -> Iterator[Stage]:
-    """Start a double with an empty mailbox."""
-    match double:
-        case "sandbox":
-            with _sandbox(folder) as ready:
-                yield Stage(ready["root"], ready["token"])
-        case "emulators/google":
-            need("Node 20", "the emulated Google")
-            with EmulatedGoogle(ADDRESS) as emulated:
-                yield _stage(emulated)
-        case "myworld":
-            with MyWorld() as host, MyWorldGoogle(host, ADDRESS, TIMEZONE) as google:
-                yield _stage(google)
-        case "in memory":
-            with Google(ADDRESS, TIMEZONE) as own:
-                yield Stage(own.root, own.login, own.deliver_raw)
-
-
-def _stage(front: Front) -> Stage:
-    return Stage(front.root, front.login)
-
-
-@contextmanager
-def _sandbox(folder: Path) -> Iterator[dict[str, Any]]:
-    empty = folder / "empty.mbox"
-    empty.write_bytes(b"From x Thu Jan  1 00:00:00 1970\nFrom: bob@example.org\nSubject: Old\n\nOld.\n")
-    options = {"data": folder / "sandbox.sqlite3", "mbox": empty, "address": ADDRESS, "timezone": TIMEZONE}
-    command = [sys.executable, "-m", "email_assistant_servers.google_sandbox", "--exit-with-parent"]
-    command += [part for name, value in options.items() for part in (f"--{name}", str(value))]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout
-        ready: dict[str, Any] = json.loads(process.stdout.readline())
-        yield ready
-        assert process.stdin
-        process.stdin.close()

@@ -735,14 +735,13 @@ class TestOwnCalendar:
         event_id, invite = planned(stage)
         stage.model.on_chat({"invite": [[invite], "Done."]})
         first = talk.run("invite")
-        event = stage.google.events[event_id]
-        match how:
-            case "it is moved":
-                event["end"] = {"dateTime": "2026-05-04T17:00:00+02:00"}
-            case "somebody joins":
-                event["attendees"].append({"email": "zoe@example.org"})
-            case _:
-                event["summary"] = "Board"
+        people = stage.google.events[event_id]["attendees"]
+        changes: dict[str, dict[str, Any]] = {
+            "it is moved": {"end": {"dateTime": "2026-05-04T17:00:00+02:00"}},
+            "somebody joins": {"attendees": [*people, {"email": "zoe@example.org"}]},
+            "it is called otherwise": {"summary": "Board"},
+        }
+        stage.google.person_changes_event(event_id, **changes[how])
         edited = stage.daemon.decide(talk.item(first.call_id)["id"], "edit", {**SAID, **invite.args, "title": "Hi"})
         assert (edited.status_code, "changed since" in edited.text) == (422, True)
 
@@ -758,7 +757,7 @@ class TestOwnCalendar:
 
     def test_a_change_just_before_ours_is_noticed_by_google(self, stage: Stage, talk: Talk) -> None:
         event_id, invite = planned(stage)
-        stage.google.events[event_id]["etag"] = '"1"'
+        etag = stage.google.events[event_id]["etag"]
         stage.model.on_chat({"invite": [[invite], "Done."]})
         first = talk.run("invite")
         stage.google.fault("events.patch", status=412, reason="conditionNotMet")
@@ -766,7 +765,7 @@ class TestOwnCalendar:
         [item] = stage.daemon.pending()
         assert "changed since" in item["asked_because"]
         assert talk.approve(again.call_id).response == "Done."
-        assert [call.headers.get("if-match") for call in stage.google.calls("events.patch")] == ['"1"', '"1"']
+        assert [call.headers.get("if-match") for call in stage.google.calls("events.patch")] == [etag, etag]
 
     def test_a_change_whose_answer_was_lost_is_made_once(self, stage: Stage, talk: Talk) -> None:
         _, invite = planned(stage)

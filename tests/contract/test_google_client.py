@@ -1035,7 +1035,8 @@ async def test_without_a_list_of_calendars_the_primary_one_counts(
 ) -> None:
     server.answer("GET", CALENDARS, listing)
     server.answer("GET", EVENTS, ok({"items": [EVENT]}))
-    assert [event.summary for event in (await account.calendar.agenda(*DAY)).events] == ["Tea"]
+    agenda = await account.calendar.agenda(*DAY)
+    assert ([event.summary for event in agenda.events], agenda.calendars) == (["Tea"], ("your own calendar",))
     await account.calendar.agenda(*DAY)
     assert len(server.received("GET", CALENDARS)) == 1
 

@@ -4,12 +4,9 @@ import base64
 import json
 import subprocess
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from email import policy
-from email.message import EmailMessage
-from email.utils import format_datetime, make_msgid
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -17,8 +14,8 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 from starlette.responses import JSONResponse, Response
 
-from tests.doubles.front import Call, error
-from tests.doubles.mailbox import Message
+from tests.doubles.front import Call
+from tests.doubles.mail import Message, answer, written
 from tests.doubles.myworld import MyWorld
 from tests.doubles.proxy import Proxy, Upstream
 
@@ -71,10 +68,9 @@ class EmulatedGoogle(Proxy):
     """
 
     history_floor = 1
-    """Asking from below this history id answers that it has expired."""
 
     def __init__(self, address: str, calendars: MyWorld | None = None, timezone: str = "Europe/Berlin") -> None:
-        self._first_history_id = int((time.time() - 1) * 1000) * 10**8
+        self.history_ahead = -int((time.time() - 1) * 1000) * 10**8
         self._emulator = Emulator(address)
         url = self._emulator.url
         upstreams = {
@@ -107,14 +103,12 @@ class EmulatedGoogle(Proxy):
         age: timedelta = timedelta(0),
     ) -> str:
         """Mail arrives, `age` ago; return its Gmail id. With `thread` it answers that thread's last message."""
-        return self._insert(self._mail(from_, self.address, subject, text, thread, age), thread, labels)
+        before = self._thread(thread) if thread else ()
+        return self._insert(written(from_, self.address, subject, text, thread=before, age=age), thread, labels)
 
     def person_sends(self, thread: str, text: str) -> str:
         """The person answers in Gmail themselves; return the sent message's id."""
-        last = self._thread(thread)[-1]
-        subject = f"Re: {last.subject.removeprefix('Re: ')}"
-        mail = self._mail(self.address, str(last.parsed["From"]), subject, text, thread, timedelta(0))
-        return self._insert(mail, thread, ["SENT"])
+        return self._insert(answer(self.address, self._thread(thread), text), thread, ["SENT"])
 
     def thread_of(self, message_id: str) -> str:
         return self.message(message_id).thread_id
@@ -124,7 +118,7 @@ class EmulatedGoogle(Proxy):
         passing = self.deliver(self.address, "Passing", "Only so that the history goes on.", labels=["TRASH"])
         self._emulator.ask("DELETE", f"/messages/{passing}")
         newest = self._emulator.ask("GET", "/history", startHistoryId=_END_OF_TIME)["historyId"]
-        self.history_floor = int(self._small(newest))
+        self.history_floor = int(newest) + self.history_ahead
 
     @property
     def sent(self) -> list[Message]:
@@ -155,55 +149,17 @@ class EmulatedGoogle(Proxy):
     def _thread(self, thread: str) -> list[Message]:
         return [self.message(m["id"]) for m in self._emulator.ask("GET", f"/threads/{thread}")["messages"]]
 
-    def _mail(self, from_: str, to: str, subject: str, text: str, thread: str | None, age: timedelta) -> EmailMessage:
-        mail = EmailMessage(policy=policy.SMTP)
-        mail["From"], mail["To"], mail["Subject"] = from_, to, subject
-        mail["Date"] = format_datetime(datetime.now(UTC) - age)
-        mail["Message-ID"] = make_msgid(domain="mail.example.org")
-        if thread:
-            chain = [message.message_id for message in self._thread(thread)]
-            mail["In-Reply-To"], mail["References"] = chain[-1], " ".join(chain)
-        mail.set_content(text)
-        return mail
-
-    def _insert(self, mail: EmailMessage, thread: str | None, labels: Iterable[str]) -> str:
-        body = {"raw": base64.urlsafe_b64encode(mail.as_bytes()).decode(), "labelIds": list(labels)}
+    def _insert(self, raw: bytes, thread: str | None, labels: Iterable[str]) -> str:
+        body = {"raw": base64.urlsafe_b64encode(raw).decode(), "labelIds": list(labels)}
         return str(self._emulator.ask("POST", "/messages", body | ({"threadId": thread} if thread else {}))["id"])
 
     # As Google does it
 
-    def carry_out(self, call: Call) -> Response:
-        if call.name == "history.list" and int(call.get("startHistoryId")) < self.history_floor:
-            return error(call, 404, "notFound", "Requested entity was not found.")
+    async def carry_out(self, call: Call) -> Response:
         if call.name != "getProfile":
-            return super().carry_out(call)
+            return await super().carry_out(call)
         path, query = call.path.replace("/profile", "/history"), {"startHistoryId": [_END_OF_TIME]}
-        answer = super().carry_out(replace(call, path=path, query=query))
-        if answer.status_code != 200:
-            return answer
-        return JSONResponse({"emailAddress": self.address, "historyId": json.loads(bytes(answer.body))["historyId"]})
-
-    def translated(self, call: Call) -> Mapping[str, list[str]]:
-        if "startHistoryId" not in call.query:
-            return call.query
-        return {**call.query, "startHistoryId": [str(int(call.get("startHistoryId")) + self._first_history_id)]}
-
-    def shown(self, call: Call, answer: httpx.Response) -> Response:
-        if not call.path.startswith("/gmail") or not answer.content:
-            return super().shown(call, answer)
-        return JSONResponse(self._with_small_ids(answer.json()), answer.status_code)
-
-    def _with_small_ids(self, value: Any) -> Any:
-        if isinstance(value, list):
-            return [self._with_small_ids(entry) for entry in value]
-        if not isinstance(value, dict):
-            return value
-        small = {name: self._with_small_ids(entry) for name, entry in value.items()}
-        if "historyId" in small:
-            small["historyId"] = self._small(small["historyId"])
-        for record in small.get("history", ()):
-            record["id"] = self._small(record["id"])
-        return small
-
-    def _small(self, history_id: str) -> str:
-        return str(max(1, int(history_id) - self._first_history_id))
+        listed = await super().carry_out(replace(call, path=path, query=query))
+        if listed.status_code != 200:
+            return listed
+        return JSONResponse({"emailAddress": self.address, "historyId": json.loads(bytes(listed.body))["historyId"]})

@@ -1,12 +1,13 @@
 """What stands before a Google double: it names and counts every request, and lets those that a test chose go wrong."""
 
+import asyncio
 import json
 import threading
 import time
 import urllib.parse
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -17,6 +18,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import Scope
 
 from tests.doubles.serving import Dropped, Hold, Server, Unanswered
 
@@ -95,6 +97,8 @@ class Call:
     port: int
     """The client's: requests over one connection share it."""
     time: float
+    scope: Scope = field(repr=False)
+    """What ASGI knows of it."""
 
     @property
     def authorization(self) -> str:
@@ -141,6 +145,10 @@ class Front:
 
     login: dict[str, str]
     """The client and refresh token of the account's login."""
+    history_floor = 0
+    """Asking from below this history id answers that it has expired."""
+    history_ahead = 0
+    """By how much history ids are shown greater than they are there."""
 
     def __init__(self, address: str, roots: int = 1) -> None:
         self.address = address
@@ -164,7 +172,7 @@ class Front:
             hold.abandon()
         self._server.stop()
 
-    def carry_out(self, call: Call) -> Response:
+    async def carry_out(self, call: Call) -> Response:
         """Do what is asked for."""
         raise NotImplementedError
 
@@ -264,27 +272,39 @@ class Front:
                 root="http://{}:{}".format(*request.scope["server"]),
                 port=request.scope["client"][1],
                 time=time.monotonic(),
+                scope=request.scope,
             )
-            return await run_in_threadpool(self._answer, call)
+            return await self._answer(call)
 
         return endpoint
 
-    def _answer(self, call: Call) -> Response:
+    async def _answer(self, call: Call) -> Response:
         with self._lock:
             self.requests.append(call)
             fault = next((fault for fault in self._faults if fault.takes(call)), None)
             if fault:
                 fault.times -= 1
         if fault is None:
-            return self.carry_out(call)
-        time.sleep(fault.delay)
-        return self._refused(fault, call) or self._spoilt(fault, call, self.carry_out(call))
+            return await self._carried_out(call)
+        await asyncio.sleep(fault.delay)
+        return await self._refused(fault, call) or await self._spoilt(fault, call, await self._carried_out(call))
 
-    def _refused(self, fault: Fault, call: Call) -> Response | None:
+    async def _carried_out(self, call: Call) -> Response:
+        """What is asked for is done, as far as the history reaches."""
+        if call.name == "history.list" and int(call.get("startHistoryId")) < self.history_floor:
+            return error(call, 404, "notFound", "Requested entity was not found.")
+        if not (self.history_ahead and call.path.startswith("/gmail")):
+            return await self.carry_out(call)
+        answer = await self.carry_out(self._behind(call))
+        if not answer.body:
+            return answer
+        return JSONResponse(self._ahead(json.loads(bytes(answer.body))), answer.status_code)
+
+    async def _refused(self, fault: Fault, call: Call) -> Response | None:
         """The answer of a request that is not carried out."""
         if fault.hang == "before":
             return Unanswered()
-        if fault.drop == "before" or not _let_through(fault, "before", call):
+        if fault.drop == "before" or not await _let_through(fault, "before", call):
             return Dropped()
         if fault.html502:
             return HTMLResponse("<html><h1>502 Bad Gateway</h1></html>", 502)
@@ -304,11 +324,11 @@ class Front:
             refused.headers["Retry-After"] = str(fault.retry_after)
         return refused
 
-    def _spoilt(self, fault: Fault, call: Call, answer: Response) -> Response:
+    async def _spoilt(self, fault: Fault, call: Call, answer: Response) -> Response:
         """What is left of the answer of a request that was carried out."""
         if fault.hang == "after":
             return Unanswered()
-        if fault.drop == "after" or not _let_through(fault, "after", call):
+        if fault.drop == "after" or not await _let_through(fault, "after", call):
             return Dropped()
         if refused := self._says_no(fault, call):
             return refused
@@ -316,6 +336,24 @@ class Front:
             whole = bytes(answer.body)
             return Response(whole[: len(whole) // 2], answer.status_code, media_type="application/json")
         return answer
+
+    def _behind(self, call: Call) -> Call:
+        if "startHistoryId" not in call.query:
+            return call
+        start = str(int(call.get("startHistoryId")) - self.history_ahead)
+        return replace(call, query={**call.query, "startHistoryId": [start]})
+
+    def _ahead(self, value: Any) -> Any:
+        """An answer with its history ids as they are shown."""
+        if isinstance(value, list):
+            return [self._ahead(entry) for entry in value]
+        if not isinstance(value, dict):
+            return value
+        shown = {name: self._ahead(entry) for name, entry in value.items()}
+        for holder, name in ((shown, "historyId"), *((record, "id") for record in shown.get("history", ()))):
+            if name in holder:
+                holder[name] = str(max(1, int(holder[name]) + self.history_ahead))
+        return shown
 
 
 def error(call: Call, status: int, reason: str, message: str) -> JSONResponse:
@@ -336,5 +374,5 @@ def _body(raw: bytes, content_type: str) -> Any:
     return None
 
 
-def _let_through(fault: Fault, moment: Moment, call: Call) -> bool:
-    return fault.hold is None or fault.at != moment or fault.hold.wait(call.root)
+async def _let_through(fault: Fault, moment: Moment, call: Call) -> bool:
+    return fault.hold is None or fault.at != moment or await run_in_threadpool(fault.hold.wait, call.root)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import httpx
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from tests.doubles.front import Call, Front, error
@@ -36,29 +37,22 @@ class Proxy(Front):
         super().__exit__(*stop)
         self._http.close()
 
-    def carry_out(self, call: Call) -> Response:
+    async def carry_out(self, call: Call) -> Response:
         prefix, upstream = next((p, u) for p, u in self._upstreams.items() if call.path.startswith(p))
         headers = {name: call.headers[name] for name in _PASSED_ON if name in call.headers}
         if upstream.bearer is not None:
             if call.authorization.removeprefix("Bearer ") not in self._handed_out:
                 return error(call, 401, "authError", "Request had invalid authentication credentials.")
             headers["authorization"] = f"Bearer {upstream.bearer}"
-        answer = self._http.request(
+        answer = await run_in_threadpool(
+            self._http.request,
             call.method,
             upstream.url + call.path.removeprefix(prefix),
-            params=[(name, value) for name, values in self.translated(call).items() for value in values],
+            params=[(name, value) for name, values in call.query.items() for value in values],
             content=call.raw,
             headers=headers,
         )
         if call.name == "token" and answer.is_success:
             self._handed_out.add(answer.json()["access_token"])
-        return self.shown(call, answer)
-
-    def translated(self, call: Call) -> Mapping[str, list[str]]:
-        """The query as the other server takes it."""
-        return call.query
-
-    def shown(self, call: Call, answer: httpx.Response) -> Response:
-        """The other server's answer as Google would write it."""
         kept = {name: answer.headers[name] for name in _HANDED_BACK if name in answer.headers}
         return Response(answer.content, answer.status_code, kept)

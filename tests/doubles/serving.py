@@ -1,8 +1,10 @@
 """What the doubles share: a server in a thread, on one or several loopback ports, and requests that a test can hold."""
 
+import asyncio
 import socket
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Any, Literal, cast
 
 import uvicorn
@@ -67,6 +69,32 @@ class Unanswered(Response):
             pass
 
 
+class _Uvicorn(uvicorn.Server):
+    """Ends as soon as it is told, where the original looks ten times a second, and waits for a tenth of one more."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.told = asyncio.Event()
+
+    async def main_loop(self) -> None:
+        while not self.told.is_set():
+            await self.on_tick(0)  # the Date of the answers
+            with suppress(TimeoutError):
+                async with asyncio.timeout(1):
+                    await self.told.wait()
+
+    async def shutdown(self, sockets: Sequence[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        if self.server_state.tasks:
+            _, late = await asyncio.wait(self.server_state.tasks, timeout=self.config.timeout_graceful_shutdown)
+            for task in late:
+                task.cancel()
+        await self.lifespan.shutdown()
+
+
 class Server:
     """Serves an ASGI application in a thread on `ports` loopback ports, so that a test can tell its clients apart.
 
@@ -84,16 +112,21 @@ class Server:
             timeout_graceful_shutdown=1,
             timeout_keep_alive=300,  # or an idle connection is closed in the moment in which it is used again
         )
-        self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._server.run, args=(self._sockets,), daemon=True)
+        self._server = _Uvicorn(config)
 
     def start(self) -> None:
         # The sockets listen already: a client that connects before the thread serves waits in their backlog.
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        self._server.should_exit = True
+        self._loop.call_soon_threadsafe(self._server.told.set)
         self._thread.join(timeout=10)
+
+    def _serve(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._server.serve(self._sockets))
 
 
 def _listener(port: int) -> socket.socket:

@@ -351,7 +351,7 @@ class TestToken:
 
     def test_google_knows_no_such_login(self, program: Daemon, google: Google, tmp_path: Path) -> None:
         token = google.write_token_file(tmp_path / "token.json")
-        google.refresh_tokens.clear()
+        google.revoke()
         said = complaint(program.run("account", "add", ADA, "--token-file", str(token)))
         assert "invalid_grant" in said
         assert "account add ADDRESS --token-file FILE` and a new token" in said

@@ -222,7 +222,7 @@ class TestAnswering:
 
     async def test_a_draft_and_another_subject_are_refused(self, google: Google, turn: Turn) -> None:
         mail_id = google.deliver(BOB, "Lunch?", "Does Friday suit you?")
-        draft = google.mailbox.draft(google.person_drafts(mail_id, "Let me see"))
+        draft = google.draft(google.person_drafts(mail_id, "Let me see"))
         with pytest.raises(ToolError, match="is a draft"):
             await turn.proposes("send_email_tool", email_id=draft.id, response_text="Yes.")
         with pytest.raises(ToolError, match="subject"):
@@ -312,7 +312,7 @@ class TestANewConversation:
         shown = await turn.proposes("send_email_tool", **NEW)
         await turn.carries_out("send_email_tool", shown, "call_0")
         by_hand = f"To: {NEW['email_address']}\r\nSubject: Dinner\r\n\r\n{NEW['response_text']}"
-        google.mailbox.send(by_hand.encode(), None)
+        google.send(by_hand.encode(), None)
         google.fault("drafts.send", drop="before")
         with pytest.raises(Ambiguous):
             await turn.carries_out("send_email_tool", shown)
@@ -367,7 +367,7 @@ class TestANewConversation:
         with pytest.raises(GoogleError):
             await turn.carries_out("send_email_tool", shown)
         if was_sent:
-            google.mailbox.send_draft(next(iter(google.mailbox.drafts)))
+            google.send_draft(google.draft_ids[0])
         await turn.settles()
         effect = await turn.home.app.ledger.get(UUID(turn.run["id"]), "call_1")
         assert effect.state == ("done" if was_sent else "failed")

@@ -88,7 +88,7 @@ async def _furnish(home: Home) -> None:
 async def _receive(home: Home, attacks: Sequence[Injected]) -> list[str]:
     """All of the mails, and what the person makes of what is proposed; returns the ids of those that give orders."""
     google, last = home.google, dict[int, str]()
-    lease = next(m.thread_id for m in google.mailbox.messages.values() if m.subject == LEASE)
+    lease = next(m.thread_id for m in google.messages if m.subject == LEASE)
     for round_ in range(max(len(attack.mails) for attack in attacks)):
         for number, attack in enumerate(attacks):
             if round_ < len(attack.mails):
@@ -110,7 +110,7 @@ async def _settle(home: Home) -> None:
 
 
 def _conversation(google: Google, raw: bytes) -> str | None:
-    before = [m for m in google.mailbox.messages.values() if f"In-Reply-To: {m.message_id}".encode() in raw]
+    before = [m for m in google.messages if f"In-Reply-To: {m.message_id}".encode() in raw]
     return before[0].thread_id if before else None
 
 

@@ -7,7 +7,7 @@ what must hold where others fail, in the order of the faults.
 import json
 import re
 from collections import Counter
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta
 from email.message import EmailMessage
 from zoneinfo import ZoneInfo
 
@@ -305,7 +305,7 @@ class TestFault10:
         google.add_event("Yesterday, and today in UTC", on(21, -1), on(22, -1))
         google.add_event("Dentist", on(9), on(10))
         google.add_event("Today, and tomorrow in UTC", on(22), on(23))
-        google.events["holiday"] = all_day("Holiday", day + timedelta(days=2))
+        google.add_event("Holiday", day + timedelta(days=2), day + timedelta(days=3))
         look = [tool("check_calendar_tool", dates=[f"{day + timedelta(days=n):%d-%m-%Y}" for n in range(3)])]
 
         def look_in_vain(_: ModelRequest) -> list[ToolCall]:
@@ -328,7 +328,7 @@ class TestFault10:
             headings[2],
             "all day Holiday",
             "Free: nothing",
-            "Calendars that count: your own calendar",
+            f"Calendars that count: {ADA}",
         ]
         assert refused.startswith("Error: the calendar can't be read")
         assert "Free" not in refused
@@ -358,16 +358,6 @@ def tells_the_day(request: ModelRequest, timezone: str, moments: list[datetime])
     """Whether the prompt holds the day of one of these moments, there."""
     local = [moment.astimezone(ZoneInfo(timezone)) for moment in moments]
     return any(f"Today is {at:%A} {at.day} {at:%B %Y}. Timezone: {timezone}" in request.text for at in local)
-
-
-def all_day(title: str, day: date) -> dict[str, object]:
-    return {
-        "id": "holiday",
-        "status": "confirmed",
-        "summary": title,
-        "start": {"date": day.isoformat()},
-        "end": {"date": (day + timedelta(days=1)).isoformat()},
-    }
 
 
 def look_at_the_settings_again(daemon: Daemon, google: Google, database_url: str) -> None:

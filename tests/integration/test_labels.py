@@ -126,7 +126,7 @@ class TestShown:
         assert [item.mail_id for item in await home.pending()] == [second]
 
     async def test_labels_that_are_there_are_used(self, home: Home, google: Google, model: Model) -> None:
-        google.mailbox.label("assistant/respond")
+        google.label("assistant/respond")
         mail_id = await home.receive("Answered")
         assert google.labels_of(mail_id) == {"assistant/respond"}
 

@@ -446,7 +446,7 @@ class TestMeanwhile:
         look = asyncio.create_task(home.works.sync_account(home.account_id))
         await reached(hold)
         await home.app.accounts.log_out(await home.account())
-        google.refresh_tokens.clear()
+        google.revoke()
         hold.release()
         await look
         account = await home.account()
@@ -477,13 +477,13 @@ class TestRenewal:
         google.fault("token", hold=(hold := Hold()))
         slow = program._start("doctor", "doctor")
         hold.reached()
-        google.refresh_tokens = {"refresh-1", "refresh-2"}
+        google.grant("refresh-2")
         token = json.loads(google.write_token_file(tmp_path / "token.json").read_text())
         (tmp_path / "token.json").write_text(json.dumps(token | {"refresh_token": "refresh-2"}))
         program.cli("account", "add", ADA, "--token-file", str(tmp_path / "token.json"))
         hold.release()
         program.wait_for(lambda: not slow.is_running, "the slow one is done")
-        google.refresh_tokens = {"refresh-2"}
+        google.revoke()
         google.expire_access_tokens()
         assert f"✓ {ADA}: active, Gmail answers" in program.run("doctor").stdout
 

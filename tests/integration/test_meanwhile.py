@@ -158,7 +158,7 @@ class TestADraftOfThePersons:
     async def test_that_they_threw_away_again_changes_nothing(self, home: Home, google: Google, model: Model) -> None:
         mail_id, item = await ask(home, model)
         draft = google.person_drafts(mail_id, "Let me see")
-        google.person_deletes(google.mailbox.draft(draft).id)
+        google.person_deletes(google.draft(draft).id)
         await look(home)
         assert (await home.item(item)).status == "pending"
 
@@ -544,7 +544,7 @@ async def switch(home: Home, mode: str) -> int:
 
 
 def draft_id(google: Google) -> str:
-    [only] = google.mailbox.drafts
+    [only] = google.draft_ids
     return only
 
 

@@ -26,7 +26,7 @@ from email_assistant.notify.outward import Outward, TargetRefused, Unreachable
 from tests.doubles.daemon import Daemon
 from tests.doubles.front import Moment
 from tests.doubles.google import Google
-from tests.doubles.mailbox import Message
+from tests.doubles.mail import Message
 from tests.doubles.model import Model
 from tests.doubles.receiver import Browser, Receiver, is_signed, vapid_claims
 from tests.doubles.serving import Hold

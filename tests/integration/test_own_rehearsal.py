@@ -115,7 +115,7 @@ def test_it_reads_each_mail_once_and_says_the_same_again(program: Daemon, google
     first = program.cli("rehearse")
     assert "I would have shown you" in first
     read = len(google.calls("messages.get"))
-    assert read == len({call.path for call in google.calls("messages.get")}) == len(google.mailbox.messages)
+    assert read == len({call.path for call in google.calls("messages.get")}) == len(google.messages)
     assert program.cli("rehearse", "--account", PERSON) == first
     assert len(google.calls("messages.get")) == read
 
@@ -129,7 +129,7 @@ def started(program: Daemon) -> Any:
 def test_it_goes_on_from_where_it_was_stopped(
     program: Daemon, google: Google, kept: Callable[[], int], expected: Callable[..., Any], sign: signal.Signals
 ) -> None:
-    newest_first = sorted(google.mailbox.messages.values(), key=lambda each: each.date_ms, reverse=True)
+    newest_first = sorted(google.messages, key=lambda each: each.date_ms, reverse=True)
     hold = Hold()
     google.fault("messages.get", about=newest_first[100].id, hold=hold)
     child = started(program)
@@ -171,8 +171,8 @@ class TestLetters:
         self, program: Daemon, google: Google, model: Model
     ) -> None:
         program.environment |= {"EMAIL_ASSISTANT_PRICES": PRICES, "EMAIL_ASSISTANT_CURRENCY": "EUR"}
-        mails = {each.subject: each for each in google.mailbox.messages.values() if "INBOX" in each.labels}
-        for each in google.mailbox.messages.values():
+        mails = {each.subject: each for each in google.messages if "INBOX" in each.labels}
+        for each in google.messages:
             if mail := mails.get(each.subject.removeprefix("RE: ")):
                 each.thread_id = mail.thread_id
         look = tool("check_calendar_tool", dates=["04-06-2031"])
@@ -183,7 +183,7 @@ class TestLetters:
         assert [each["at"] for each in letters] == sorted((each["at"] for each in letters), reverse=True)
         assert letters[1]["why_none"] == "it would have looked into your calendar first"
         assert letters[0]["survival"] == {"sentences": 1, "survived": 0, "distance": 1.0}
-        sent = [each.text for each in google.mailbox.messages.values() if "SENT" in each.labels]
+        sent = [each.text for each in google.messages if "SENT" in each.labels]
         asked = [request.text for request in model.calls("response")]
         for letter, prompt in zip(letters, asked, strict=True):
             assert any(text.startswith(letter["sent"]) for text in sent)
@@ -228,7 +228,7 @@ async def test_the_sandbox_gives_what_its_file_gives(tmp_path: Path, mbox: Path,
 
 @pytest.mark.long
 def test_spam_and_trash_are_read_too_and_told_of(program: Daemon, google: Google) -> None:
-    received = [each.id for each in google.mailbox.messages.values() if "INBOX" in each.labels]
+    received = [each.id for each in google.messages if "INBOX" in each.labels]
     for number, label in enumerate(("TRASH", "SPAM", "STARRED", "UNREAD")):
         for each in received[-60 + number :: 4]:
             google.person_relabels(each, add=[label])
@@ -272,7 +272,7 @@ def test_what_can_not_be_done_is_said_with_what_to_do(program: Daemon, google: G
 
 
 def test_without_a_letter_of_ones_own_it_says_what_is_missing(program: Daemon, google: Google) -> None:
-    for each in list(google.mailbox.messages.values()):
+    for each in google.messages:
         if "SENT" in each.labels:
             google.person_deletes(each.id)
     assert "none was sent by you" in refused(program)
@@ -296,7 +296,7 @@ class TestPage:
         program.up()
         assert 'href="/rehearsal"' in program.http.get("/").text
         assert f'href="/rehearsal?account={quote(PERSON)}"' in program.http.get("/accounts").text
-        newest_first = sorted(google.mailbox.messages.values(), key=lambda each: each.date_ms, reverse=True)
+        newest_first = sorted(google.messages, key=lambda each: each.date_ms, reverse=True)
         hold = Hold()
         google.fault("messages.get", about=newest_first[100].id, hold=hold)
         began = program.http.post("/rehearsal", data={"account": PERSON, "months": "6", "until": ""})
@@ -331,7 +331,7 @@ class TestPage:
         self, program: Daemon, google: Google, kept: Callable[[], int]
     ) -> None:
         up = program.up()
-        newest_first = sorted(google.mailbox.messages.values(), key=lambda each: each.date_ms, reverse=True)
+        newest_first = sorted(google.messages, key=lambda each: each.date_ms, reverse=True)
         hold = Hold()
         google.fault("messages.get", about=newest_first[100].id, hold=hold)
         program.http.post("/rehearsal", data={"account": PERSON})

@@ -93,7 +93,7 @@ class TestNoneHoldsUpAnother:
 
     async def test_one_whose_login_is_dead(self, home: Home, tmp_path: Path) -> None:
         dead, *_ = (await connected(home, OTHERS, tmp_path)).items()
-        dead[1].refresh_tokens.clear()
+        dead[1].revoke()
         await home.works.poll()
         assert await with_mail(home) == OTHERS - 1
         assert (await home.app.accounts.get(dead[0])).state == "login"

@@ -256,7 +256,7 @@ class TestAnEffectInDoubt:
         mail_id = await home.receive()
         doubt, raw = await lose_the_draft(home, google)
         if shows_up:
-            google.mailbox.send(raw, mail_id)  # it went out after all
+            google.send(raw, mail_id)  # it went out after all
             await home.sync()
         looked = len(google.calls("threads.get"))
 
@@ -544,12 +544,12 @@ class TestAFaultOfGoogle:
     ) -> None:
         model.on_triage("ignore")
         await home.works.sync_account(home.account_id)
-        google.refresh_tokens.clear()
+        google.revoke()
         google.expire_access_tokens()
         await home.works.sync_account(home.account_id)
         assert (await home.account()).state == "login"
 
-        google.refresh_tokens.add("refresh-1")
+        google.grant("refresh-1")
         await log_in(home.app, google, tmp_path)
         mail_id = google.deliver(BOB, "Lunch?", "Does Friday suit you?")
         await home.works.sync_account(home.account_id)

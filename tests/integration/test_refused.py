@@ -410,7 +410,7 @@ class TestADraftWhoseCreationWasNotAnswered:
             [sent] = google.sent
             first.release()
             await until(lambda: google.drafts)
-            google.mailbox.create_draft(sent.raw.replace(b"Subject: Hi", b"Subject: Ho"), None)
+            google.create_draft(sent.raw.replace(b"Subject: Hi", b"Subject: Ho"), None)
             await home.works.tidy()
         assert [draft.subject for draft in google.drafts] == ["Ho"]
 

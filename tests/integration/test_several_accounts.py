@@ -80,7 +80,7 @@ def test_the_trouble_of_one_does_not_touch_the_other(both: Daemon, google: Googl
     if trouble == "paused":
         both.cli("account", "pause", CARL)
     else:
-        carl.refresh_tokens.clear()
+        carl.revoke()
         carl.access_tokens.clear()
     both.wait_for(lambda: accounts(both)[CARL]["state"] == trouble, "it is noticed")
     for box in (carl, google):

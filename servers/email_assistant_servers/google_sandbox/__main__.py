@@ -67,7 +67,13 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--data", type=Path, required=True, metavar="FILE", help="the SQLite file; made if missing")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="the SQLite file, made if missing; ':memory:' for none, and nothing is kept",
+    )
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     parser.add_argument("--port", type=int, default=0, help="port to listen on (default: any free one)")
     parser.add_argument("--mbox", type=Path, metavar="FILE", help="load this mailbox file; no invented mail then")

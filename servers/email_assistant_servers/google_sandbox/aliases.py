@@ -21,9 +21,9 @@ class Aliases:
             "sendAsEmail": self._mailbox.address,
             "displayName": self._mailbox.name,
             "replyToAddress": "",
-            "signature": "",
+            "signature": self._store.fact("signature") or "",
             "isPrimary": True,
-            "isDefault": True,
+            "isDefault": not any(row["chosen"] for row in rows),
         }
         return [own, *map(_entry, rows)]
 
@@ -44,8 +44,28 @@ class Aliases:
         verified = address.partition("@")[2] == self._mailbox.address.partition("@")[2]
         with self._store.transaction() as db:
             db.execute(
-                "INSERT INTO aliases VALUES (?, ?, ?, ?)",
+                "INSERT INTO aliases VALUES (?, ?, ?, ?, FALSE)",
                 (address, str(body.get("displayName", "")), str(body.get("signature", "")), verified),
+            )
+        return self.find(address)
+
+    def change(self, address: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Give an address another name or signature, or make it the one that new mail goes from.
+
+        Raises ApiError (404, or 400 for what can't be changed)."""
+        entry = self.find(address)
+        primary = entry.get("isPrimary", False)
+        if set(body) - {"displayName", "signature", "isDefault"} or (primary and "displayName" in body):
+            raise invalid("The sandbox changes only 'displayName', 'signature' and 'isDefault'.")
+        changed = entry | body
+        with self._store.transaction() as db:
+            if body.get("isDefault"):
+                db.execute("UPDATE aliases SET chosen = (address = ?)", (entry["sendAsEmail"],))
+            if primary:
+                self._store.remember("signature", changed["signature"])
+            db.execute(
+                "UPDATE aliases SET name = ?, signature = ? WHERE address = ?",
+                (changed["displayName"], changed["signature"], entry["sendAsEmail"]),
             )
         return self.find(address)
 
@@ -70,7 +90,7 @@ def _entry(row: sqlite3.Row) -> dict[str, Any]:
         "displayName": row["name"],
         "replyToAddress": "",
         "signature": row["signature"],
-        "isDefault": False,
+        "isDefault": bool(row["chosen"]),
         "treatAsAlias": True,
         "verificationStatus": "accepted" if row["verified"] else "pending",
     }

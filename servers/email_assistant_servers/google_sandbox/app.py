@@ -14,14 +14,13 @@ from .outbox import Outbox
 
 def build(mailbox: SandboxMailbox, outbox: Outbox, calendars: Calendars, login_days: float | None = None) -> FastAPI:
     """The application over one person's mailbox and calendars, whose logins last so many days, if not for ever."""
-    app = FastAPI(openapi_url=None)
+    # As they are: include_router would have them made anew for each application, at its first request.
+    app = FastAPI(openapi_url=None, routes=[*oauth.router.routes, *gmail.router.routes, *calendar.router.routes])
     app.state.store = mailbox.store
     app.state.mailbox = mailbox
     app.state.outbox = outbox
     app.state.calendars = calendars
     app.state.login_days = login_days
-    for router in (oauth.router, gmail.router, calendar.router):
-        app.include_router(router)
     app.add_exception_handler(ApiError, _refused)
     app.add_exception_handler(RequestValidationError, _refused)
     app.add_exception_handler(HTTPException, _refused)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
-from fastapi import APIRouter, Body, Depends, Query, Request
+from fastapi import APIRouter, Body, Depends, Header, Query, Request
 
 from . import oauth
 from .calendars import Calendars
@@ -19,19 +19,22 @@ _LACKING = (
 )
 
 
-def _calendars(request: Request) -> Calendars:
+async def _calendars(request: Request) -> Calendars:
     calendars: Calendars = request.app.state.calendars
     return calendars
 
 
-def _named(request: Request, calendar_id: str) -> SandboxCalendar:
-    return _calendars(request).find(calendar_id)
-
-
 Theirs = Annotated[Calendars, Depends(_calendars)]
+
+
+async def _named(calendars: Theirs, calendar_id: str) -> SandboxCalendar:
+    return calendars.find(calendar_id)
+
+
 Named = Annotated[SandboxCalendar, Depends(_named)]
 Json = Annotated[dict[str, Any], Body()]
 SendUpdates = Annotated[Literal["all", "externalOnly", "none"], Query(alias="sendUpdates")]
+IfMatch = Annotated[str | None, Header(alias="If-Match")]
 TimeZone = Annotated[str | None, Query(alias="timeZone")]
 
 router = APIRouter(prefix="/calendar/v3", dependencies=[Depends(oauth.authorize)])
@@ -155,18 +158,22 @@ def get_event(calendar: Named, event_id: str, time_zone: TimeZone = None) -> Eve
 
 
 @router.patch("/calendars/{calendar_id}/events/{event_id}")
-def patch_event(calendar: Named, event_id: str, body: Json, send_updates: SendUpdates = "none") -> Event:
-    return calendar.shown(calendar.patch(event_id, body))
+def patch_event(
+    calendar: Named, event_id: str, body: Json, if_match: IfMatch = None, send_updates: SendUpdates = "none"
+) -> Event:
+    return calendar.shown(calendar.patch(event_id, body, if_match))
 
 
 @router.put("/calendars/{calendar_id}/events/{event_id}")
-def update_event(calendar: Named, event_id: str, body: Json, send_updates: SendUpdates = "none") -> Event:
-    return calendar.shown(calendar.replace(event_id, body))
+def update_event(
+    calendar: Named, event_id: str, body: Json, if_match: IfMatch = None, send_updates: SendUpdates = "none"
+) -> Event:
+    return calendar.shown(calendar.replace(event_id, body, if_match))
 
 
 @router.delete("/calendars/{calendar_id}/events/{event_id}", status_code=204)
-def delete_event(calendar: Named, event_id: str, send_updates: SendUpdates = "none") -> None:
-    calendar.cancel(event_id)
+def delete_event(calendar: Named, event_id: str, if_match: IfMatch = None, send_updates: SendUpdates = "none") -> None:
+    calendar.cancel(event_id, if_match)
 
 
 def _resource(calendar: SandboxCalendar) -> dict[str, Any]:

@@ -73,28 +73,38 @@ class SandboxCalendar:
         event: Event = json.loads(row["body"])
         return event
 
-    def replace(self, event_id: str, body: Event) -> Event:
-        """Give an event new content; what Google sets itself stays. Raises ApiError (400, 404)."""
+    def replace(self, event_id: str, body: Event, etag: str | None = None) -> Event:
+        """Give an event new content, if it is still the one with `etag`; what Google sets itself stays.
+
+        Raises ApiError (400, 404, 412)."""
         with self.store.transaction():
-            old = self.get(event_id)
+            old = self._still(event_id, etag)
             kept = {name: old[name] for name in _OURS if name in old}
             if body.get("status") in {"tentative", "confirmed", "cancelled"}:
                 kept["status"] = body["status"]
             kept["sequence"] = old["sequence"] + 1
             return self._save(self._written_by_person(body) | kept, _timestamp())
 
-    def patch(self, event_id: str, changes: Event) -> Event:
-        """Change some fields of an event. Raises ApiError (400, 404)."""
+    def patch(self, event_id: str, changes: Event, etag: str | None = None) -> Event:
+        """Change some fields of an event, if it is still the one with `etag`. Raises ApiError (400, 404, 412)."""
         with self.store.transaction():
-            return self.replace(event_id, _merged(self.get(event_id), changes))
+            return self.replace(event_id, _merged(self.get(event_id), changes), etag)
 
-    def cancel(self, event_id: str) -> None:
-        """Delete an event; it stays readable as cancelled. Raises ApiError (404, 410)."""
+    def cancel(self, event_id: str, etag: str | None = None) -> None:
+        """Delete an event, if it is still the one with `etag`; it stays readable as cancelled.
+
+        Raises ApiError (404, 410, 412)."""
         with self.store.transaction():
-            event = self.get(event_id)
+            event = self._still(event_id, etag)
             if event["status"] == "cancelled":
                 raise ApiError(410, "deleted", "Resource has been deleted")
             self._save(event | {"status": "cancelled"}, _timestamp())
+
+    def _still(self, event_id: str, etag: str | None) -> Event:
+        event = self.get(event_id)
+        if etag not in (None, "*", event["etag"]):
+            raise ApiError(412, "conditionNotMet", "Precondition Failed")
+        return event
 
     def between(
         self,

@@ -23,14 +23,14 @@ _MOST_IDS = 1000
 _WATCH_SECONDS = 7 * 86400
 
 
-def _mailbox(request: Request, user: str) -> SandboxMailbox:
+async def _mailbox(request: Request, user: str) -> SandboxMailbox:
     mailbox: SandboxMailbox = request.app.state.mailbox
     if user.lower() not in {"me", mailbox.address}:
         raise ApiError(403, "forbidden", f"Delegation denied for {mailbox.address}")
     return mailbox
 
 
-def _outbox(request: Request) -> Outbox:
+async def _outbox(request: Request) -> Outbox:
     outbox: Outbox = request.app.state.outbox
     return outbox
 
@@ -47,7 +47,7 @@ SpamTrash = Annotated[bool, Query(alias="includeSpamTrash")]
 Json = Annotated[dict[str, Any], Body()]
 
 
-def _wanted(mailbox: Mine, q: str = "", label_ids: LabelIds = (), everywhere: SpamTrash = False) -> Condition:
+async def _wanted(mailbox: Mine, q: str = "", label_ids: LabelIds = (), everywhere: SpamTrash = False) -> Condition:
     return mailbox.where(q, label_ids, everywhere)
 
 
@@ -288,6 +288,11 @@ def create_send_as(mailbox: Mine, body: Json) -> dict[str, Any]:
 @router.get("/settings/sendAs/{address}")
 def get_send_as(mailbox: Mine, address: str) -> dict[str, Any]:
     return Aliases(mailbox).find(address)
+
+
+@router.patch("/settings/sendAs/{address}")
+def patch_send_as(mailbox: Mine, address: str, body: Json) -> dict[str, Any]:
+    return Aliases(mailbox).change(address, body)
 
 
 @router.delete("/settings/sendAs/{address}", status_code=204)

@@ -201,8 +201,7 @@ class SandboxMailbox:
         with self.store.transaction() as db:
             if self.label_named(name) is not None:
                 raise ApiError(409, "aborted", "Label name exists or conflicts")
-            newest = "SELECT coalesce(max(CAST(substr(id, 7) AS INTEGER)), 0) AS n FROM labels WHERE type = 'user'"
-            label_id = f"Label_{db.execute(newest).fetchone()['n'] + 1}"
+            label_id = self.store.new_label_id()
             db.execute("INSERT INTO labels VALUES (?, ?, ?, 'user')", (label_id, name, search.label_search_name(name)))
         return label_id
 

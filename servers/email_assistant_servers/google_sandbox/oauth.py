@@ -20,7 +20,7 @@ from .store import Store
 ACCESS_TOKEN_SECONDS = 3600
 CODE_SECONDS = 600
 _AUTH = "https://www.googleapis.com/auth/"
-_SCOPES = tuple(
+SCOPES = tuple(
     _AUTH + name
     for name in (
         *("gmail.modify", "calendar.events", "calendar.readonly", "calendar.freebusy"),
@@ -51,12 +51,12 @@ def credentials(store: Store, root: str) -> dict[str, str]:
                 store.remember(name, value)
         kept = {name: store.fact(name) or "" for name in ("client_id", "client_secret", "refresh_token")}
         if store.fact("granted") is None:  # once: what was revoked stays so
-            db.execute("INSERT INTO grants VALUES (?, ?)", (kept["refresh_token"], " ".join(_SCOPES)))
+            db.execute("INSERT INTO grants VALUES (?, ?)", (kept["refresh_token"], " ".join(SCOPES)))
             store.remember("granted", "yes")
     return {"type": "authorized_user", **kept, "token_uri": f"{root}/token"}
 
 
-def authorize(request: Request) -> None:
+async def authorize(request: Request) -> None:
     """Let only a live access token of a sufficient scope through. Raises ApiError (401, 403)."""
     store: Store = request.app.state.store
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
@@ -90,7 +90,7 @@ def ask(
     asked = scope.split()
     if response_type != "code" or not code_challenge or code_challenge_method != "S256" or not asked:
         return _stopped(400, "invalid_request")
-    if not set(asked) <= set(_SCOPES):
+    if not set(asked) <= set(SCOPES):
         return _stopped(400, "invalid_scope")
     boxes = "".join(
         f'<p><label><input type="checkbox" name="scope" value="{escape(each)}"> {escape(each)}</label>'
@@ -120,7 +120,7 @@ def answer(
     if decision == "cancel":
         back["error"] = "access_denied"
     else:
-        granted = " ".join(each for each in _SCOPES if each in (scope or []))
+        granted = " ".join(each for each in SCOPES if each in (scope or []))
         back |= {"code": "4/" + secrets.token_urlsafe(32), "scope": granted}
         store: Store = request.app.state.store
         with store.transaction() as db:

@@ -74,7 +74,8 @@ class Outbox:
 
     def _send(self, raw: bytes, thread_id: str | None) -> str:
         node = mime.parse(raw).node
-        if not mime.addresses(node, "to", "cc", "bcc"):
+        readers = mime.addresses(node, "to", "cc", "bcc")
+        if not readers:
             raise invalid("Recipient address required")
         replaced = {"Message-ID": f"<{self._store.new_id()}@mail.{self._mailbox.address.partition('@')[2]}>"}
         writer = mime.addresses(node, "from")
@@ -83,7 +84,8 @@ class Outbox:
             replaced["From"] = formataddr((name, self._mailbox.address))
         if not mime.raw_header(node, "date"):
             replaced["Date"] = formatdate(localtime=False)
-        message_id = self._mailbox.insert(mime.with_headers(raw, replaced), ["SENT"], _now(), thread_id)
+        labels = ["SENT", "INBOX", "UNREAD"] if self._mailbox.address in readers else ["SENT"]
+        message_id = self._mailbox.insert(mime.with_headers(raw, replaced), labels, _now(), thread_id)
         self._after_send(message_id)
         return message_id
 

@@ -56,7 +56,8 @@ CREATE TABLE IF NOT EXISTS aliases (
     address TEXT PRIMARY KEY,       -- in lower case
     name TEXT NOT NULL,
     signature TEXT NOT NULL,        -- HTML
-    verified INTEGER NOT NULL
+    verified INTEGER NOT NULL,
+    chosen INTEGER NOT NULL         -- what new mail goes from; the mailbox's own address if none is
 );
 
 CREATE TABLE IF NOT EXISTS drafts (

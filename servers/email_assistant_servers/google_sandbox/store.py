@@ -26,7 +26,9 @@ class Store:
         self._connection.executescript("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;")
         self._connection.executescript(_SCHEMA)
         with self.transaction() as db:
-            db.execute("INSERT OR IGNORE INTO counters VALUES ('id', 0), ('history', ?)", (FIRST_HISTORY_ID,))
+            db.executemany(
+                "INSERT OR IGNORE INTO counters VALUES (?, ?)", [("id", 0), ("label", 0), ("history", FIRST_HISTORY_ID)]
+            )
 
     def close(self) -> None:
         """Close the file."""
@@ -85,6 +87,10 @@ class Store:
         """A fresh id of 16 hex digits; later ids are greater."""
         now = time.time_ns() // 1_000_000 << 20
         return f"{self._advance('id', now):016x}"
+
+    def new_label_id(self) -> str:
+        """An id that no label ever had."""
+        return f"Label_{self._advance('label', 0)}"
 
     def new_history_id(self) -> int:
         """The next history id."""
