@@ -20,7 +20,7 @@ from tests.doubles.calendar_server import CalendarServer
 from tests.doubles.google import Google
 from tests.doubles.model import Model
 from tests.integration.test_api import ADA, TOKEN, Home, served
-from tests.tools import CHROMIUM, need
+from tests.tools import CHROMIUM, CHROMIUM_WITHOUT_WINDOWS, need
 
 _ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
@@ -77,6 +77,15 @@ def tools() -> None:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def chromium(tools: None) -> AsyncIterator[Browser]:
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM_WITHOUT_WINDOWS, args=_ARGUMENTS)
+        yield browser
+        await browser.close()
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def notifying_chromium(tools: None) -> AsyncIterator[Browser]:
+    """The whole browser, which alone shows notices."""
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=_ARGUMENTS)
         yield browser
@@ -150,12 +159,21 @@ async def home(program: Home) -> AsyncIterator[Home]:
 @pytest.fixture
 def visit(chromium: Browser, root: str, home: Home) -> Open:
     """Opens a browser of its own at the inbox."""
+    return _visits_by(chromium, root)
 
+
+@pytest.fixture
+def notifying_visit(notifying_chromium: Browser, root: str, home: Home) -> Open:
+    """The same, in a browser that shows notices."""
+    return _visits_by(notifying_chromium, root)
+
+
+def _visits_by(browser: Browser, root: str) -> Open:
     @asynccontextmanager
     async def opened(
         size: Size = "desktop", theme: Theme = "light", path: str = "/", *, scripts: bool = True, **more: Any
     ) -> AsyncIterator[Visit]:
-        context = await chromium.new_context(
+        context = await browser.new_context(
             viewport=SIZES[size],
             has_touch=size == "phone",
             color_scheme=theme,

@@ -123,9 +123,9 @@ CLICK = """async (action) => {
 }"""
 
 
-async def test_a_notice_sends_a_short_letter_and_takes_it_back(home: Home, visit: Open) -> None:
+async def test_a_notice_sends_a_short_letter_and_takes_it_back(home: Home, notifying_visit: Open) -> None:
     item = await home.draft(await home.account())
-    async with visit("phone") as v:
+    async with notifying_visit("phone") as v:
         worker = await worker_of(v)
         await push(worker, [await home.app.inbox.get(home.app.user_id, item.id)])
         [notice] = await shown(worker)
@@ -141,9 +141,9 @@ async def test_a_notice_sends_a_short_letter_and_takes_it_back(home: Home, visit
         assert (await home.app.inbox.get(home.app.user_id, item.id)).status == "pending"
 
 
-async def test_an_old_notice_accepts_nothing_else_and_says_so(home: Home, visit: Open) -> None:
+async def test_an_old_notice_accepts_nothing_else_and_says_so(home: Home, notifying_visit: Open) -> None:
     item = await home.draft(await home.account())
-    async with visit("phone") as v:
+    async with notifying_visit("phone") as v:
         worker = await worker_of(v)
         await push(worker, [await home.app.inbox.get(home.app.user_id, item.id)])
         await home.execute("update inbox_items set asked = asked + 1 where id = %s", item.id)
@@ -154,10 +154,10 @@ async def test_an_old_notice_accepts_nothing_else_and_says_so(home: Home, visit:
         assert notice["actions"] == ["open"]
 
 
-async def test_the_notice_of_what_was_answered_elsewhere_goes_away(home: Home, visit: Open) -> None:
+async def test_the_notice_of_what_was_answered_elsewhere_goes_away(home: Home, notifying_visit: Open) -> None:
     account = await home.account()
     first, second = await home.draft(account), await home.draft(account)
-    async with visit("phone") as v:
+    async with notifying_visit("phone") as v:
         worker = await worker_of(v)
         await push(worker, [first, second])
         assert {each["tag"] for each in await shown(worker)} == {str(first.id), str(second.id)}

@@ -17,7 +17,7 @@ import pytest
 from googleapiclient.discovery_cache import get_static_doc
 
 from email_assistant.google.account import GoogleAccount
-from email_assistant.google.client import Wire
+from email_assistant.google.client import Wire, methods
 from tests.deploy import COMPOSE, FOLDER, PARTS, REPOSITORY, commands_under, documents
 from tests.tools import need
 
@@ -47,6 +47,7 @@ async def test_the_image_keeps_what_is_read_of_google(monkeypatch: pytest.Monkey
         return str(get_static_doc(name, version))  # type: ignore[no-untyped-call]
 
     monkeypatch.setattr("email_assistant.google.client.get_static_doc", note)
+    methods.cache_clear()
     login = dict.fromkeys(("refresh_token", "client_id", "client_secret"), "none")
     async with aclosing(Wire(None)) as wire:
         GoogleAccount(login, wire, timeout=1)
