@@ -139,10 +139,17 @@ def make_pool(url: str, *, size: int, idle_seconds: float) -> Pool:
     )
 
 
-async def fetched(pool: Pool, query: str, parameters: Parameters = ()) -> list[dict[str, Any]]:
-    """The rows of one statement, run by itself; none of one that gives no rows."""
+async def fetched(
+    pool: Pool, query: str, parameters: Parameters = (), *, prepare: bool | None = None
+) -> list[dict[str, Any]]:
+    """The rows of one statement, run by itself; none of one that gives no rows.
+
+    Args:
+        prepare: from its first time on a connection, instead of its fifth. One without parameters is planned once then
+            (https://www.postgresql.org/docs/current/sql-prepare.html, notes).
+    """
     async with pool.connection() as conn:
-        cursor = await conn.execute(query.encode(), parameters)
+        cursor = await conn.execute(query.encode(), parameters, prepare=prepare)
         return await cursor.fetchall() if cursor.description else []
 
 

@@ -195,7 +195,7 @@ class DueWork:
         Args:
             most: how many, so that a burst of mail doesn't make a look at it as long as itself.
         """
-        return [Due(**row) for row in await fetched(self._pool, *self.look(most))]
+        return [Due(**row) for row in await fetched(self._pool, *self.look(most), prepare=True)]
 
     def look(self, most: int = 200) -> Statement:
         """What gives the rows of `due`."""
@@ -214,7 +214,7 @@ class DueWork:
 
         Work that backs off will move.
         """
-        [row] = await fetched(self._pool, *self._statement(_MOVES))
+        [row] = await fetched(self._pool, *self._statement(_MOVES), prepare=True)
         return not row["moves"]
 
     def _statement(self, query: str, **more: object) -> Statement:
