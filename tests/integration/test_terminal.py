@@ -29,7 +29,7 @@ from textual.widgets import Input, TextArea
 from email_assistant.app import open_app
 from email_assistant.cli.context import chosen
 from email_assistant.cli.screen.app import InboxApp, show_inbox
-from email_assistant.cli.screen.desk import Desk
+from email_assistant.cli.screen.desk import Desk, Sight
 from email_assistant.cli.screen.waiting import WaitingScreen
 from email_assistant.gate.doubt import Doubt
 from email_assistant.inbox.items import Item
@@ -274,6 +274,25 @@ class TestAnswers:
                 await view.press("k")  # what was read stays read
             view.press_at("a", now + 1)
             await decided(home, item)
+
+    async def test_a_does_nothing_before_it_is_laid_out(
+        self, home: Home, account: UUID, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The screen looks what is in sight just when the text has come, and still has the place of "Reading…"."""
+        item = await home.draft(account, args={**DRAFT, "response_text": "\n".join(f"line {n}" for n in range(30))})
+        async with shown(home, size=SMALL) as view:
+            look = Desk.look
+
+            async def looked_at_once(desk: Desk, item_id: UUID) -> Sight:
+                sight = await look(desk, item_id)
+                asyncio.get_running_loop().call_soon(view.app.screen._look)  # type: ignore[attr-defined]
+                return sight
+
+            monkeypatch.setattr(Desk, "look", looked_at_once)
+            await view.opens("o")
+            await view.press("a")
+            await view.sees("This was not all of it: a shows more")
+            assert (await home.item(item.id)).status == "pending"
 
     async def test_the_countdown_runs_and_z_takes_the_answer_back(self, home: Home, account: UUID) -> None:
         item = await home.draft(account)

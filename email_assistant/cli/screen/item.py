@@ -127,9 +127,13 @@ class ItemScreen(LiveScreen):
         self.inbox.to_list(search=True)
 
     def _look(self) -> None:
-        view, end = self.query_one(VerticalScroll), self.query_one("#item").virtual_region.bottom
-        bottom = view.scroll_offset.y + view.container_size.height
-        self._is_read = self._is_read or (self._seen is not None and end <= bottom)
+        view, asked = self.query_one(VerticalScroll), self.query_one("#item", Static)
+        place = asked.virtual_region
+        # A text that was put there has the place of the one before until Textual lays the screen out anew, which
+        # `call_after_refresh` does not wait for.
+        is_its_own = place.height == asked.get_content_height(view.container_size, self.size, place.width)
+        is_in_sight = place.bottom <= view.scroll_offset.y + view.container_size.height
+        self._is_read = self._is_read or (self._seen is not None and is_its_own and is_in_sight)
 
     def _open_to(self, answer: Answer | None = None) -> Sight | None:
         """What is on the screen, if it waits and takes the answer; else the reason is said."""
