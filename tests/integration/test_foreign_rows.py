@@ -284,12 +284,18 @@ async def test_why_a_person_is_asked_is_text_whoever_wrote_it(
 ) -> None:
     bad, _ = await two_wait(home, model)
     said = "<script>alert(1)</script>\n\n# [a](http://evil.example)\x1b[31m\u202e"
-    doubt = {"kind": "leak", "value": "Friday", "source": said, "unseen_by": [said, "bob@example.org"]}
-    await home.sql("update inbox_items set because = %s, doubts = %s where id = %s", said, json.dumps([doubt]), bad.id)
 
-    listed = (await http.get("/api/inbox")).json()["items"]
+    async def listed_as_asked_because(text: str) -> list[dict[str, Any]]:
+        doubt = {"kind": "leak", "value": "Friday", "source": text, "unseen_by": [text, "bob@example.org"]}
+        query = "update inbox_items set because = %s, doubts = %s where id = %s"
+        await home.sql(query, text, json.dumps([doubt]), bad.id)
+        items: list[dict[str, Any]] = (await http.get("/api/inbox")).json()["items"]
+        return items
+
+    [in_one_line, *_] = await listed_as_asked_because("one line")
+    listed = await listed_as_asked_because(said)
     assert [mark["kind"] for mark in listed[0]["marks"]] == ["unasked", "leak"]
-    assert len({len(item["description"].splitlines()) for item in listed}) == 1
+    assert len(listed[0]["description"].splitlines()) == len(in_one_line["description"].splitlines())
     assert not {"\x1b", "\u202e"}.intersection(listed[0]["description"])
     for path in ("/", f"/items/{bad.id}"):
         page = (await http.get(path)).text
