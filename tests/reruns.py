@@ -5,6 +5,7 @@ if the browser failed to show a thing. What is asserted of letters, decisions an
 a fault until the contrary is shown, however rarely it comes.
 """
 
+import re
 import subprocess
 import sys
 from collections.abc import Generator
@@ -24,15 +25,11 @@ KNOWN = "tests/flaky.txt"
 
 NEVER = (
     "tests/chaos/",
-    *(
-        f"tests/integration/test_{name}.py"
-        for name in (
-            *("due", "every_step", "holders", "invariants", "kill", "lock_order", "meanwhile", "queue", "races"),
-            *("shown_is_sent", "slow_workers", "stop", "stopping"),
-        )
-    ),
+    *(f"tests/integration/test_{name}.py" for name in ("due", "every_step", "holders", "invariants", "lock_order")),
+    *(f"tests/integration/test_{name}.py" for name in ("meanwhile", "queue", "races", "shown_is_sent", "slow_workers")),
 )
-"""What kills or freezes processes, races, the order of locks, and the invariants."""
+"""Races, the order of locks, and the invariants; and, wherever they stand, files that kill or freeze processes."""
+_KILLS = re.compile(r"\.kill\(|\.freeze\(|\.stop\(|SIGKILL|SIGSTOP")
 
 _MAY_RUN_AGAIN = "may run again"
 _TABLES = {
@@ -48,7 +45,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     """Say on a failure whether the test may be run again, and which states it left in its database."""
     report = yield
     if report.failed and call.excinfo is not None:
-        if _is_accident(item.nodeid, call.excinfo):
+        if _is_accident(item, call.excinfo):
             report.user_properties.append((_MAY_RUN_AGAIN, True))
         if url := getattr(item, "funcargs", {}).get("database_url"):
             with suppress(psycopg.Error):  # a test of databases may have left none
@@ -87,10 +84,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"FLAKY {nodeid}", yellow=True)
 
 
-def _is_accident(nodeid: str, raised: pytest.ExceptionInfo[BaseException]) -> bool:
-    if nodeid.startswith(NEVER):
+def _is_accident(item: pytest.Item, raised: pytest.ExceptionInfo[BaseException]) -> bool:
+    if item.nodeid.startswith(NEVER) or _KILLS.search(item.path.read_text()):
         return False
-    if nodeid.startswith("tests/browser/"):  # where a bare `assert` is about more than what a page shows
+    if item.nodeid.startswith("tests/browser/"):  # where a bare `assert` is about more than what a page shows
         where = raised.traceback[-1].frame.f_globals.get("__name__", "")
         return not raised.errisinstance(AssertionError) or where.startswith("playwright.")
     timed_out = raised.errisinstance(pytest.fail.Exception) and "from pytest-timeout" in str(raised.value)

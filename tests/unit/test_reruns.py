@@ -54,11 +54,12 @@ def test_what_did_not_start_passes_the_second_time_and_is_named_last(tmp_path: P
         ({"tests/test_port.py": NOT_STARTED}, "tests/test_port.py::test_it port 1234 was taken last week\n"),
         ({"tests/chaos/test_storm.py": NOT_STARTED}, ""),
         ({"tests/integration/test_races.py": NOT_STARTED}, ""),
+        ({"tests/test_port.py": "def kills(process): process.kill()\n" + NOT_STARTED}, ""),
         ({f"tests/test_{n}.py": NOT_STARTED for n in "abc"}, ""),
         ({"tests/test_port.py": "def test_it(): raise NotStarted('never')\n"}, ""),
         ({"tests/browser/test_page.py": "def test_it(): assert not first('it'), 'decided'\n"}, ""),
     ],
-    ids=["asserted", "known", "chaos", "race", "many", "always", "decided"],
+    ids=["asserted", "known", "chaos", "race", "kills", "many", "always", "decided"],
 )
 def test_the_run_stays_red(tmp_path: Path, tests: dict[str, str], flaky: str) -> None:
     done = run(tmp_path, tests, flaky)
