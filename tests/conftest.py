@@ -1,6 +1,7 @@
 """One embedded Postgres server for a run that needs one, one clean database a test."""
 
 import asyncio
+import gc
 import os
 import shutil
 import signal
@@ -33,6 +34,17 @@ _UNIT = Path(__file__).parent / "unit"
 def pytest_configure(config: pytest.Config) -> None:
     # A shell has what runs in its background ignore Ctrl-C, and every process that a test starts would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Look for no garbage among what is collected: it stays to the end, and to look through it once takes a second."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
