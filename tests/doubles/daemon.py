@@ -302,13 +302,15 @@ class Daemon:
             AssertionError: it did not become true in time; the message holds what the processes last wrote.
         """
         deadline = time.monotonic() + timeout
+        pause = 0.02
         while True:
             answer = found()
             if answer:
                 return answer
             if time.monotonic() > deadline:
                 raise AssertionError(f"waited {timeout:g} s in vain: {what}\n{self.logs()}")
-            time.sleep(0.05)
+            time.sleep(pause)
+            pause = min(2 * pause, 0.25)  # each question takes from the program the time in which it would get there
 
     def logs(self) -> str:
         """The end of each process's log."""
