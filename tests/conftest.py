@@ -28,7 +28,7 @@ hypothesis.settings.load_profile("steady")
 
 _SERVER = pytest.StashKey[EmbeddedPostgres]()
 _FOLDER = pytest.StashKey[Path]()
-_UNIT = Path(__file__).parent / "unit"
+_UNIT, _CHAOS = (Path(__file__).parent / name for name in ("unit", "chaos"))
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -48,18 +48,18 @@ def pytest_collection() -> Iterator[None]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--share", metavar="K/N", help="of the further cases of functions, those of the Kth of N shares")
+    parser.addoption("--share", metavar="K/N", help="of what is long, but chaos, the Kth of N shares")
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Of a function with many cases the first lane takes the first; of a unit test, which costs nothing, all."""
-    further = _further_cases(items)
-    for item in further:
+    for item in _further_cases(items):
         item.add_marker("long")
     if share := config.getoption("share"):
         number, shares = map(int, share.split("/"))
-        left = {item for item in further if crc32(item.nodeid.encode()) % shares != number - 1}
+        in_turn = [i for i in items if i.get_closest_marker("long") and not i.path.is_relative_to(_CHAOS)]
+        left = {item for item in in_turn if crc32(item.nodeid.encode()) % shares != number - 1}
         config.hook.pytest_deselected(items=list(left))
         items[:] = [item for item in items if item not in left]
 

@@ -1,7 +1,7 @@
 """A database for each test: copied from one that is migrated once a run, and used again if its schema is as it was.
 
-To make one takes Postgres a tenth of a second of its processor, to connect and to plan a hundredth each; to empty one on
-the connection that emptied it before, less than that.
+To make one takes Postgres a tenth of a second of its processor, and to connect a hundredth; so one that is used again is
+emptied on the connection that emptied it before.
 """
 
 import itertools
@@ -76,7 +76,8 @@ class Databases:
 
     def _copied(self, template: str) -> str:
         name = f"test_{os.getpid()}_{next(self._numbers)}"
-        self._do(f'create database "{name}" template {template} strategy wal_log')  # the other one waits for a checkpoint
+        # The other strategy has all that other tests have written go to the disk first.
+        self._do(f'create database "{name}" template {template} strategy wal_log')
         return name
 
     def _drop(self, name: str) -> None:
@@ -112,7 +113,8 @@ class Databases:
     def _shape(self, conn: Connection) -> str:
         """The definitions, and the rows that are there from the beginning."""
         _, filled = self._tables
-        parts = [f"(select count(*) || ' ' || coalesce(max(xmin::text::bigint), 0) from {each})" for each in _DEFINITIONS]
+        last = "count(*) || ' ' || coalesce(max(xmin::text::bigint), 0)"
+        parts = [f"(select {last} from {each})" for each in _DEFINITIONS]
         parts += [f"(select md5(string_agg(t::text, ' ' order by t::text)) from {table} t)" for table in filled]
         row = conn.execute(f"select concat_ws(' ', {', '.join(parts)})".encode()).fetchone()
         assert row is not None
