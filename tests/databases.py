@@ -1,7 +1,7 @@
 """A database for each test: copied from one that is migrated once a run, and used again if its schema is as it was.
 
-To make one takes Postgres a tenth of a second of its processor, and to connect a hundredth; so one that is used again is
-emptied on the connection that emptied it before.
+To make one takes Postgres a tenth of a second of its processor, and to connect a hundredth; so one is emptied on the
+connection that emptied it before.
 """
 
 import itertools
