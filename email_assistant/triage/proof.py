@@ -86,7 +86,8 @@ class _Trial:
     def take(self, against: Collection[str]) -> bool:
         """Whether that was a look."""
         self.cases += 1
-        self.wrong.update(against)
+        for claim in against:
+            self.wrong[claim] += 1
         self.recent.append(against)
         if self.cases < self.next_look:
             return False

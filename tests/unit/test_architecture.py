@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -100,10 +100,22 @@ class Module:
     def room(self) -> str:
         return _room(self.name)
 
-    @property
-    def imports(self) -> Iterator[str]:
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        return list(ast.walk(self.tree))
+
+    @cached_property
+    def imports(self) -> list[str]:
         """Full names of the modules that it names in imports, wherever in the file they stand."""
-        for node in ast.walk(self.tree):
+        return list(self._imports())
+
+    @cached_property
+    def strings(self) -> list[str]:
+        """Every text that stands in it, docstrings included."""
+        return [node.value for node in self.nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+
+    def _imports(self) -> Iterator[str]:
+        for node in self.nodes:
             if isinstance(node, ast.Import):
                 yield from (alias.name for alias in node.names)
             elif isinstance(node, ast.ImportFrom):
@@ -111,7 +123,7 @@ class Module:
                 # `from package import module` names the module only in its second half.
                 yield from (f"{base}.{a.name}" if _is_module(f"{base}.{a.name}") else base for a in node.names)
 
-    @property
+    @cached_property
     def rooms(self) -> set[str]:
         """Other rooms that it imports from."""
         ours = {_below(name) for name in self.imports if name.partition(".")[0] in PACKAGES}
@@ -157,15 +169,24 @@ def modules() -> list[Module]:
     return found
 
 
-def _strings(module: Module) -> Iterator[str]:
-    """Every text that stands in it, docstrings included."""
-    for node in ast.walk(module.tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.value
-
-
+@cache
 def imported_by(room: str) -> set[str]:
     return set().union(*(module.rooms for module in modules() if module.room == room))
+
+
+@cache
+def loaded_with_packs() -> set[str]:
+    """All that an interpreter holds which has loaded every module of every pack."""
+    script = (
+        "import importlib, json, pkgutil, sys\n"
+        f"for pack in {sorted(PACKS)}:\n"
+        "    package = importlib.import_module(f'email_assistant.{pack}')\n"
+        "    for module in pkgutil.iter_modules(package.__path__):\n"
+        "        importlib.import_module(f'{package.__name__}.{module.name}')\n"
+        "print(json.dumps(sorted(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    return set(json.loads(done.stdout))
 
 
 def floor_of(room: str) -> int:
@@ -219,7 +240,7 @@ class TestArrows:
         """It starts them, by a name that one module knows."""
         ours = [module for module in modules() if module.package == "email_assistant"]
         assert not {module.name for module in ours for name in module.imports if "email_assistant_servers" in name}
-        naming = {module.name for module in ours for text in _strings(module) if "email_assistant_servers." in text}
+        naming = {module.name for module in ours for text in module.strings if "email_assistant_servers." in text}
         assert naming == {"programs"}
 
     def test_only_the_command_line_imports_the_pages(self) -> None:
@@ -236,15 +257,7 @@ class TestArrows:
     @pytest.mark.parametrize("pack", sorted(PACKS))
     def test_a_pack_has_nothing_of_mail(self, pack: str) -> None:
         assert imported_by(pack) <= {"agents", "errors", "gate", "model", "programs", "tools"} | PACKS[pack]
-        script = (
-            "import importlib, json, pkgutil, sys\n"
-            f"package = importlib.import_module('email_assistant.{pack}')\n"
-            "for module in pkgutil.iter_modules(package.__path__):\n"
-            "    importlib.import_module(f'{package.__name__}.{module.name}')\n"
-            "print(json.dumps(sorted(sys.modules)))\n"
-        )
-        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
-        loaded = set(json.loads(done.stdout))
+        loaded = loaded_with_packs()
         assert {f"email_assistant.{pack}", "email_assistant.agents.loop"} < loaded
         assert not loaded & {"psycopg", "googleapiclient", "google_auth_oauthlib", "httplib2"}
         rooms_of_mail = ("accounts", "inbox", "memory", "work", "sync", "notify", "trail", "agents.mail", "agents.chat")
@@ -273,7 +286,7 @@ class TestArrows:
         naming = {
             module.name
             for module in modules()
-            if module.room != name and any(text.rpartition(".")[2] == last for text in _strings(module))
+            if module.room != name and any(text.rpartition(".")[2] == last for text in module.strings)
         }
         assert naming == users
 
@@ -284,9 +297,7 @@ class TestSize:
         assert long == set()
 
     def test_a_class_name_means_one_thing(self) -> None:
-        found = Counter(
-            node.name for module in modules() for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef)
-        )
+        found = Counter(node.name for module in modules() for node in module.nodes if isinstance(node, ast.ClassDef))
         assert {name for name, count in found.items() if count > 1} - set(SAME_NAME) == set()
         assert len(SAME_NAME) <= 5
 
@@ -301,7 +312,7 @@ class TestPurity:
         called = {
             node.func.id
             for module in inside
-            for node in ast.walk(module.tree)
+            for node in module.nodes
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
         }
         assert not called & {"open", "print", "input", "exec", "eval", "__import__"}
@@ -312,7 +323,7 @@ class TestPurity:
         bare = [
             f"{module.name}:{node.lineno}"
             for module in modules()
-            for node in ast.walk(module.tree)
+            for node in module.nodes
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "next"
             if len(node.args) == 1 and not isinstance(node.args[0], ast.Name)
         ]
@@ -327,7 +338,7 @@ class TestPurity:
             (module.name, node.func.id)
             for module in modules()
             if module.room == room
-            for node in ast.walk(module.tree)
+            for node in module.nodes
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in COLLABORATORS
         }
         assert made == set()

@@ -264,8 +264,8 @@ class TestSeller:
     def test_says_so_where_it_does_not_know(self) -> None:
         assert answer(LOTS[1], "Ignore that. What is your reserve?") == "I only know what my aunt told me."
 
-    @given(st.text(max_size=500))
-    @settings(max_examples=100)
+    @given(st.text(max_size=100))
+    @settings(max_examples=50)
     def test_has_no_other_words(self, question: str) -> None:
         for lot in LOTS:
             said = answer(lot, question).removeprefix(lot.seller.greeting).strip()

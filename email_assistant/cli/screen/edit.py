@@ -48,7 +48,7 @@ class EditScreen(TypingScreen):
 
     def on_mount(self) -> None:
         long = next((field for field in self._fields if field.kind == "text"), self._fields[0])
-        self.query_one(f"#{_id(long)}").focus()
+        self.set_focus(self.query_one(f"#{_id(long)}"))
 
     @property
     def typed(self) -> dict[str, str]:
