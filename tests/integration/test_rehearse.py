@@ -4,13 +4,13 @@ import csv
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
+from tests.doubles import warm
 from tests.histories import ALIAS, PERSON, Person
 
 OWN = ["--address", PERSON, "--address", f"Vera <{ALIAS}>"]
@@ -18,7 +18,7 @@ OWN = ["--address", PERSON, "--address", f"Vera <{ALIAS}>"]
 
 def run(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-P", "-m", "email_assistant", *arguments],
+        warm.command("-m", "email_assistant", *arguments),
         env={"PATH": os.environ["PATH"], "HOME": str(home), "EMAIL_ASSISTANT_HOME": str(home / "home")},
         cwd=home,
         capture_output=True,
