@@ -22,7 +22,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from importlib import import_module
-from io import TextIOWrapper
 from pathlib import Path
 
 from tests.doubles.launcher import answer, ask
@@ -38,7 +37,16 @@ _SERVERS = ("mcp.transport", "ask_seller.server", "demo_model.protocol", "google
 _LIBRARIES = (  # which the program loads when it is about to use them
     *("langgraph.store.postgres.aio", "prometheus_client", "uvicorn.protocols.http.h11_impl", "uvicorn.lifespan.on"),
     *("uvicorn.loops.asyncio", "apscheduler.triggers.interval", "openai.resources.chat.completions"),
-    *("httpcore2", "truststore", "mcp.server.stdio", "sklearn.ensemble", "textual.app", "textual.widgets"),
+    *(
+        "anyio._backends._asyncio",
+        "httpcore",
+        "httpcore2",
+        "truststore",
+        "mcp.server.stdio",
+        "sklearn.ensemble",
+        "textual.app",
+        "textual.widgets",
+    ),
 )
 _MODULES = (
     *(f"{_PROGRAM}.{name}" for name in _OURS),
@@ -201,19 +209,22 @@ def _become(arguments: list[str], environment: dict[str, str], folder: str, file
         for number, file in enumerate(files):
             os.dup2(file, number)
         os.closerange(3, 4096)
-        if os.isatty(1) or os.isatty(2):
-            _face_a_terminal()
+        _open_files()
         code = _run(arguments)
     finally:
         os._exit(code)
 
 
-def _face_a_terminal() -> None:
-    """Do over what asks at the interpreter's start or an import whether there is one, as Rich does."""
-    assert isinstance(sys.stdout, TextIOWrapper)
-    sys.stdout.reconfigure(line_buffering=os.isatty(1))
-    for name in [name for name in sys.modules if name.startswith(f"{_PROGRAM}.cli")]:
-        del sys.modules[name]
+def _open_files() -> None:
+    """Look anew at the files: whether one is a pipe or a terminal, Python asks at its start, and Rich at its import."""
+    buffering = 1 if os.isatty(1) else -1
+    sys.__stdin__ = open(0, errors="surrogateescape", closefd=False)  # type: ignore[misc] # noqa: SIM115
+    sys.__stdout__ = open(1, "w", buffering, errors="surrogateescape", closefd=False)  # type: ignore[misc] # noqa: SIM115
+    sys.__stderr__ = open(2, "w", 1, errors="backslashreplace", closefd=False)  # type: ignore[misc] # noqa: SIM115
+    sys.stdin, sys.stdout, sys.stderr = sys.__stdin__, sys.__stdout__, sys.__stderr__
+    if os.isatty(1) or os.isatty(2):
+        for name in [name for name in sys.modules if name.startswith(f"{_PROGRAM}.cli")]:
+            del sys.modules[name]
 
 
 def _run(arguments: list[str]) -> int:
