@@ -4,7 +4,7 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -31,9 +31,11 @@ TOKEN = "a-token-of-the-sellers"
 SERVER = ("-m", "email_assistant_servers.ask_seller")
 
 
-def cli(*arguments: str, home: Path, words: str = "") -> subprocess.CompletedProcess[str]:
+def cli(
+    *arguments: str, home: Path, words: str = "", start: Callable[..., list[str]] = warm.command
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        warm.command("-m", "email_assistant", "auction", *arguments),
+        start("-m", "email_assistant", "auction", *arguments),
         input=words,
         text=True,
         capture_output=True,
@@ -149,7 +151,8 @@ class TestSellersServer:
 
 class TestCommand:
     def test_the_same_seed_prints_the_same(self, tmp_path: Path) -> None:
-        first, second = (cli("--bidders", "3", "--seed", "5", home=tmp_path) for _ in range(2))
+        started = (warm.cold, warm.command)
+        first, second = (cli("--bidders", "3", "--seed", "5", home=tmp_path, start=start) for start in started)
         assert (first.returncode, first.stdout) == (0, second.stdout)
         assert "A brass sextant, about 1890: opens at 100" in first.stdout
         assert "The sellers took " in first.stdout

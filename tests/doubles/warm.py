@@ -37,16 +37,8 @@ _SERVERS = ("mcp.transport", "ask_seller.server", "demo_model.protocol", "google
 _LIBRARIES = (  # which the program loads when it is about to use them
     *("langgraph.store.postgres.aio", "prometheus_client", "uvicorn.protocols.http.h11_impl", "uvicorn.lifespan.on"),
     *("uvicorn.loops.asyncio", "apscheduler.triggers.interval", "openai.resources.chat.completions"),
-    *(
-        "anyio._backends._asyncio",
-        "httpcore",
-        "httpcore2",
-        "truststore",
-        "mcp.server.stdio",
-        "sklearn.ensemble",
-        "textual.app",
-        "textual.widgets",
-    ),
+    *("anyio._backends._asyncio", "httpcore", "httpcore2", "truststore", "mcp.server.stdio"),
+    *("sklearn.ensemble", "textual.app", "textual.widgets"),
 )
 _MODULES = (
     *(f"{_PROGRAM}.{name}" for name in _OURS),
@@ -62,10 +54,15 @@ def join(address: str) -> None:
     _joined.append(address)
 
 
+def cold(*arguments: str) -> list[str]:
+    """Python itself. It orders sets in a way of its own at each start, and imports."""
+    return [sys.executable, *arguments]
+
+
 def command(*arguments: str) -> list[str]:
     """What to start in the place of Python with `-m MODULE ...` or `-c SCRIPT ...`."""
     if not hasattr(os, "fork"):
-        return [sys.executable, *arguments]
+        return cold(*arguments)
     return [sys.executable, "-S", "-E", str(_LAUNCHER), address(), *arguments]
 
 
@@ -156,8 +153,12 @@ class _Forks:
     def _fork(self) -> None:
         asker, _ = self._listener.accept()
         _, files, _, _ = socket.recv_fds(asker, 1, 3)
-        with asker.makefile("rb") as words:
-            arguments, environment, folder = marshal.load(words)
+        try:
+            with asker.makefile("rb") as words:
+                arguments, environment, folder = marshal.load(words)
+        except EOFError:  # who asked was killed meanwhile
+            asker.close()
+            return
         pid = os.fork()
         if not pid:
             _become(arguments, environment, folder, files)
