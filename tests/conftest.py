@@ -19,6 +19,7 @@ from email_assistant.db.embedded import EmbeddedPostgres
 from email_assistant.db.migrate import migrate
 from tests import tables, tools
 from tests.databases import TEMPLATE, databases
+from tests.doubles import warm
 
 pytest_plugins = ["tests.reruns", "tests.unchanged"]
 
@@ -34,6 +35,8 @@ _UNIT, _CHAOS = (Path(__file__).parent / name for name in ("unit", "chaos"))
 def pytest_configure(config: pytest.Config) -> None:
     # A shell has what runs in its background ignore Ctrl-C, and every process that a test starts would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    if hasattr(config, "workerinput"):
+        warm.join(config.workerinput["warm"])
 
 
 @pytest.hookimpl(wrapper=True)
@@ -102,8 +105,10 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Tell a worker of pytest-xdist where the server is, which this process starts, as it outlives all workers."""
+    """Tell a worker of pytest-xdist where the server and the warm process are: this one, which outlives all workers,
+    starts them."""
     node.workerinput["postgres_url"] = _server(node.config).url()
+    node.workerinput["warm"] = warm.address()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Self
@@ -10,7 +9,9 @@ from typing import Any, Self
 from openai import OpenAI
 from openai.types.chat import ChatCompletion, ChatCompletionMessageFunctionToolCall
 
-COMMAND = [sys.executable, "-m", "email_assistant_servers.demo_model"]
+from tests.doubles import warm
+
+MODULE = ("-m", "email_assistant_servers.demo_model")
 STRING = {"type": "string"}
 STRINGS = {"type": "array", "items": STRING}
 
@@ -35,7 +36,7 @@ def json_schema(name: str, **properties: Any) -> dict[str, Any]:
 
 def start(*options: str) -> subprocess.Popen[str]:
     pipe = subprocess.PIPE
-    return subprocess.Popen([*COMMAND, *options], stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+    return subprocess.Popen(warm.command(*MODULE, *options), stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
 
 def announced(process: subprocess.Popen[str]) -> dict[str, str]:

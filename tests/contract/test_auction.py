@@ -4,8 +4,7 @@ import json
 import os
 import re
 import subprocess
-import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,16 +23,19 @@ from email_assistant.agents.auction.rules import Terms
 from email_assistant.app import open_models
 from email_assistant.settings import Settings
 from tests.benchmark.canned_model import CannedModel
+from tests.doubles import warm
 from tests.unit.test_auction import LOTS, PURSE, broken_rules
 
 LOCAL = "tools:\n  ASK_SELLER: {backend: local}\n"
 TOKEN = "a-token-of-the-sellers"
-SERVER = [sys.executable, "-m", "email_assistant_servers.ask_seller"]
+SERVER = ("-m", "email_assistant_servers.ask_seller")
 
 
-def cli(*arguments: str, home: Path, words: str = "") -> subprocess.CompletedProcess[str]:
+def cli(
+    *arguments: str, home: Path, words: str = "", start: Callable[..., list[str]] = warm.command
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "email_assistant", "auction", *arguments],
+        start("-m", "email_assistant", "auction", *arguments),
         input=words,
         text=True,
         capture_output=True,
@@ -46,8 +48,8 @@ def cli(*arguments: str, home: Path, words: str = "") -> subprocess.CompletedPro
 def over_http(home: Path, *arguments: str) -> Iterator[str]:
     """The sellers' server on a free port; its URL."""
     env = {**os.environ, "EMAIL_ASSISTANT_HOME": str(home), "EMAIL_ASSISTANT_MCP_TOKEN": TOKEN}
-    command = [*SERVER, "--http", "--port", "0", *arguments]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=env) as process:
+    started = warm.command(*SERVER, "--http", "--port", "0", *arguments)
+    with subprocess.Popen(started, stderr=subprocess.PIPE, text=True, env=env) as process:
         assert process.stderr
         try:
             found = re.search(r"http://\S+/mcp", process.stderr.readline())
@@ -73,7 +75,8 @@ async def played(config: Path | None, seeds: range) -> list[Episode]:
 
 @asynccontextmanager
 async def session(*arguments: str) -> AsyncIterator[ClientSession]:
-    server = StdioServerParameters(command=SERVER[0], args=[*SERVER[1:], *arguments], env=dict(os.environ))
+    python, *given = warm.command(*SERVER, *arguments)
+    server = StdioServerParameters(command=python, args=given, env=dict(os.environ))
     async with stdio_client(server) as (read, write), ClientSession(read, write) as client:
         await client.initialize()
         yield client
@@ -148,7 +151,8 @@ class TestSellersServer:
 
 class TestCommand:
     def test_the_same_seed_prints_the_same(self, tmp_path: Path) -> None:
-        first, second = (cli("--bidders", "3", "--seed", "5", home=tmp_path) for _ in range(2))
+        started = (warm.cold, warm.command)
+        first, second = (cli("--bidders", "3", "--seed", "5", home=tmp_path, start=start) for start in started)
         assert (first.returncode, first.stdout) == (0, second.stdout)
         assert "A brass sextant, about 1890: opens at 100" in first.stdout
         assert "The sellers took " in first.stdout

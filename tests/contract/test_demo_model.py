@@ -17,7 +17,7 @@ from email_assistant.inbox.refinements import BESIDE, REFINEMENTS, Refined
 from email_assistant.memory.difference import difference
 from email_assistant.model.questions import CALL, READY_TOOL
 from tests.contract.demo_stage import (
-    COMMAND,
+    MODULE,
     STRING,
     STRINGS,
     Conversation,
@@ -30,6 +30,7 @@ from tests.contract.demo_stage import (
     tool,
     tool_calls,
 )
+from tests.doubles import warm
 
 LABEL = "(Demo: a canned answer from a file. No language model wrote this.)"
 SYSTEM = "You write for Alex Kim <alex@sandbox.example>.\nToday is Tuesday 5 May 2026. Timezone: Europe/Amsterdam.\n"
@@ -646,6 +647,6 @@ class TestProcess:
 
     def test_a_taken_port_is_said_plainly(self, base_url: str) -> None:
         port = httpx.URL(base_url).port
-        process = subprocess.run([*COMMAND, "--port", str(port)], capture_output=True, text=True, timeout=20)
+        process = subprocess.run(warm.command(*MODULE, "--port", str(port)), capture_output=True, text=True, timeout=20)
         assert process.returncode == 1
         assert process.stderr.startswith("cannot listen on 127.0.0.1:")

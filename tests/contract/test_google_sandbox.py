@@ -6,7 +6,6 @@ import json
 import signal
 import sqlite3
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +22,9 @@ import pytest
 from google.oauth2.credentials import Credentials
 from googleapiclient.discovery import build_from_document  # type: ignore[attr-defined]
 
-COMMAND = [sys.executable, "-m", "email_assistant_servers.google_sandbox"]
+from tests.doubles import warm
+
+MODULE = ("-m", "email_assistant_servers.google_sandbox")
 ALEX = "alex@sandbox.example"
 GMAIL = "/gmail/v1/users/me"
 EVENTS = "/calendar/v3/calendars/primary/events"
@@ -36,7 +37,7 @@ class Sandbox:
     def __init__(self, data: Path, *options: str) -> None:
         self.data = data
         self.process = subprocess.Popen(
-            [*COMMAND, "--data", str(data), "--exit-with-parent", *options],
+            warm.command(*MODULE, "--data", str(data), "--exit-with-parent", *options),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -210,9 +211,8 @@ def test_a_data_file_keeps_its_address(launch: Any, tmp_path: Path) -> None:
 
 def _refusal(tmp_path: Path, *options: str) -> str:
     """The one line with which a start is refused."""
-    done = subprocess.run(
-        [*COMMAND, "--data", str(tmp_path / "data.sqlite3"), *options], capture_output=True, text=True, timeout=20
-    )
+    started = warm.command(*MODULE, "--data", str(tmp_path / "data.sqlite3"), *options)
+    done = subprocess.run(started, capture_output=True, text=True, timeout=20)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
     return done.stderr

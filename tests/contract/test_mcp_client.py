@@ -2,9 +2,9 @@
 
 import asyncio
 import json
+import os
 import re
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -24,9 +24,11 @@ from email_assistant.outgoing.entry import InDoubt, NotYetClear
 from email_assistant.tools.mcp.schema import UnusableTool
 from email_assistant.tools.overview import NotAsShown
 from email_assistant.tools.spec import Call, FilledIn, FormNeeded, LinkNeeded, ServerDown, ToolError
+from tests.doubles import warm
 from tests.doubles.google import Google
 from tests.doubles.model import tool as proposed
 from tests.doubles.ports import free_port
+from tests.doubles.warm import Forked
 from tests.integration.conftest import google, model, open_home  # noqa: F401 - fixtures
 from tests.integration.home import Home, OpenHome, in_one_loop, until
 
@@ -37,6 +39,7 @@ READS = (  # noqa: SIM905 - easier to read
     "slow_pattern no_schema drift missing fail busy"
 ).split()
 WRITES = ["add", "add_and_die", "add_and_hang", "add_by_form", "add_may_ask", "add_slowly", "add_refused", "add_claims"]
+NASTY = ("-m", "tests.doubles.nasty_mcp")
 SECONDS = 3.0
 """Time-out of a call."""
 
@@ -59,14 +62,14 @@ class Nasty:
     home: Home
     port: int
     lease: Lease
-    process: "subprocess.Popen[bytes] | None" = None
+    process: Forked | None = None
 
     def up(self) -> None:
         """Start the one over HTTP; the other is started by the program."""
         if self.transport == "stdio":
             return
-        command = [sys.executable, "-m", "tests.doubles.nasty_mcp", str(self.folder), str(self.port)]
-        self.process = subprocess.Popen(command)
+        arguments = [*NASTY, str(self.folder), str(self.port)]
+        self.process = Forked(arguments, os.environ, Path.cwd(), (0, 1, 2))
         ends = time.monotonic() + 30
         while time.monotonic() < ends:
             with socket.socket() as probe:
@@ -131,13 +134,13 @@ def open_nasty(open_home: OpenHome, tmp_path: Path, google: Google, model: Any) 
         port = free_port()
         folder = tmp_path / "nasty"
         folder.mkdir(exist_ok=True)
-        command = [sys.executable, "-m", "tests.doubles.nasty_mcp", str(folder)]
         where: dict[str, Any] = (
-            {"command": command, "env": {"PYTHONPATH": str(Path.cwd())}}
+            {"command": warm.command(*NASTY, str(folder))}
             if transport == "stdio"
             else {"url": f"http://127.0.0.1:{port}/mcp/"}
         )
-        other: dict[str, Any] = {"command": command, "env": {"PYTHONPATH": str(Path.cwd())}}
+        cold = [sys.executable, *NASTY, str(folder)]
+        other: dict[str, Any] = {"command": cold, "env": {"PYTHONPATH": str(Path.cwd())}}
         (tmp_path / "tools.yaml").write_text(
             json.dumps(
                 {

@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from tests.databases import databases
+from tests.doubles import warm
 from tests.doubles.daemon import API_TOKEN, MCP_TOKEN, Daemon
 from tests.doubles.google import Google
 from tests.doubles.model import Model
@@ -212,7 +212,7 @@ class TestWhatIsTold:
     def test_standard_output_holds_messages_only(self, stage: Stage) -> None:
         hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
         first = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello})
-        command = [sys.executable, "-m", "email_assistant", "mcp", "serve", "mail"]
+        command = warm.command("-m", "email_assistant", "mcp", "serve", "mail")
         done = subprocess.run(
             command, input=f"{first}\na private word\n", capture_output=True, text=True, env=stage.daemon.environment
         )

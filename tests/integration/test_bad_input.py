@@ -22,6 +22,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
+from tests.doubles import warm
 from tests.doubles.daemon import Daemon, Process
 from tests.doubles.google import Google
 from tests.doubles.model import Model, tool
@@ -756,10 +757,10 @@ class TestFullDisk:
         assert up.is_running
 
     def test_of_the_output(self, program: Daemon) -> None:
-        command = [sys.executable, "-m", "email_assistant", "mails", "--json"]
+        started = warm.command("-m", "email_assistant", "mails", "--json")
         with Path("/dev/full").open("w") as full:
             done = subprocess.run(
-                command, env=program.environment, cwd=program.home, stdout=full, stderr=subprocess.PIPE, text=True
+                started, env=program.environment, cwd=program.home, stdout=full, stderr=subprocess.PIPE, text=True
             )
         assert done.returncode == 1
         assert done.stderr == "Error: the output can't be written: No space left on device\n"
@@ -772,7 +773,7 @@ class TestInterruption:
             os.close(reader)
             with os.fdopen(writer, "w") as nobody_reads:
                 done = subprocess.run(
-                    [sys.executable, "-m", "email_assistant", *arguments],
+                    warm.command("-m", "email_assistant", *arguments),
                     env=program.environment, cwd=program.home, stdout=nobody_reads, stderr=subprocess.PIPE, text=True,
                 )  # fmt: skip
             assert (done.returncode, done.stderr) == (1, ""), arguments
@@ -838,7 +839,7 @@ class TestInterruption:
         program = make(**{"OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""} if command == "demo" else {})
         arguments = () if command in ("worker", "scheduler") else ("--port", "0")
         done = subprocess.run(
-            [sys.executable, "-c", PRESSED_AS_IT_SAYS_SO, command, *arguments],
+            warm.command("-c", PRESSED_AS_IT_SAYS_SO, command, *arguments),
             env=program.environment, cwd=program.home, capture_output=True, text=True,
         )  # fmt: skip
         assert "Stopping; once more stops at once." in done.stderr

@@ -20,6 +20,7 @@ import pytest
 from email_assistant.db import binaries
 from email_assistant.db.binaries import EmbeddedError
 from email_assistant.db.embedded import EmbeddedPostgres
+from tests.doubles import warm
 
 ROOT = os.geteuid() == 0
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a server with its owner")
@@ -40,6 +41,7 @@ import os, subprocess, sys
 from pathlib import Path
 import psycopg
 from email_assistant.db.embedded import EmbeddedPostgres
+from tests.doubles import warm
 
 user, group, data_dir = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
 os.setgroups([])
@@ -102,7 +104,7 @@ class Holder:
 
     def __init__(self, data_dir: Path) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", HOLD, str(data_dir)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            warm.command("-c", HOLD, str(data_dir)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
     def role(self) -> str:
@@ -116,7 +118,9 @@ class Holder:
         assert self.process.wait(30) == 0
 
     def kill(self) -> None:
+        assert self.process.stdout
         self.process.kill()
+        self.process.stdout.read()  # to its end: not only who started it is dead then
         self.process.wait()
 
     def __enter__(self) -> Self:
@@ -492,7 +496,7 @@ class TestAsRoot:
     def tries(self, stranger: str, server: EmbeddedPostgres, data_dir: Path) -> "subprocess.CompletedProcess[str]":
         user, pid = pwd.getpwnam(stranger), server_pid(data_dir)
         arguments = [str(user.pw_uid), server.url(), str(data_dir.parent), str(pid)]
-        return subprocess.run([sys.executable, "-c", STRANGER, *arguments], capture_output=True, text=True, timeout=60)
+        return subprocess.run(warm.command("-c", STRANGER, *arguments), capture_output=True, text=True, timeout=60)
 
     def test_no_parent_folder_is_opened_to_others(self, open_folder: Path) -> None:
         private = open_folder / "home"
@@ -548,7 +552,7 @@ class TestAsRoot:
             pytest.skip("the binaries are in a folder of root's alone")
 
         done = subprocess.run(
-            [sys.executable, "-c", ORDINARY, str(ordinary.pw_uid), str(ordinary.pw_gid), str(data_dir)],
+            warm.command("-c", ORDINARY, str(ordinary.pw_uid), str(ordinary.pw_gid), str(data_dir)),
             capture_output=True,
             text=True,
             timeout=60,

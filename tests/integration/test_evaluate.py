@@ -4,13 +4,13 @@ import hashlib
 import json
 import os
 import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.doubles import warm
 from tests.doubles.model import Model, ModelRequest
 
 LABELS = {"Report?": "respond", "Minutes": "notify", "Offer <b>now</b>": "ignore"}
@@ -36,7 +36,7 @@ def labelled(tmp_path: Path) -> Path:
 
 def run(home: Path, model: Model, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-P", "-m", "email_assistant", "eval", *arguments],
+        warm.command("-m", "email_assistant", "eval", *arguments),
         env={
             "PATH": os.environ["PATH"], "HOME": str(home), "EMAIL_ASSISTANT_HOME": str(home / "home"),
             "OPENAI_API_KEY": "key", "OPENAI_BASE_URL": model.root, **settings,

@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -17,6 +16,7 @@ from email_assistant.app import open_app
 from email_assistant.daemon import open_daemon
 from email_assistant.settings import Settings
 from tests.databases import databases
+from tests.doubles import warm
 from tests.doubles.google import Google
 from tests.doubles.model import Model, tool
 from tests.integration.home import Home, in_one_loop, log_in
@@ -47,14 +47,13 @@ async def opened(
     }
     if where != "local":
         server = {
-            "command": [sys.executable, "-m", "email_assistant", "mcp", "serve", "agent"],
+            "command": warm.command("-m", "email_assistant", "mcp", "serve", "agent"),
             "env": {
                 "DATABASE_URL": database,
                 "EMAIL_ASSISTANT_HOME": str(folder / "home"),
                 "EMAIL_ASSISTANT_SECRET_KEY": SECRET.get_secret_value(),
                 "EMAIL_ASSISTANT_GOOGLE_ROOT": google.root,
                 "EMAIL_ASSISTANT_WORKING_HOURS": "09:00-18:00",
-                "PYTHONPATH": str(Path.cwd()),
             },
             "own": True,
         }

@@ -4,7 +4,6 @@ import json
 import os
 import socket
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from typer.testing import CliRunner, Result
 
 from email_assistant.cli import app
 from email_assistant.gate.trial import EXAMPLE, Trial
+from tests.doubles import warm
 
 BOB, EVE = "bob@friend.example", "eve@evil.example"
 TOOLS = """
@@ -314,7 +314,7 @@ def test_it_neither_keeps_nor_asks_anything(tmp_path: Path) -> None:
         for database in ({}, {"DATABASE_URL": f"postgresql://me@{there}/mine"}):
             environment = {"PATH": os.environ["PATH"], "EMAIL_ASSISTANT_HOME": str(tmp_path / "home")}
             done = subprocess.run(
-                [sys.executable, "-m", "email_assistant", "gate", "explain", "-"],
+                warm.command("-m", "email_assistant", "gate", "explain", "-"),
                 input=EXAMPLE.encode(),
                 env={**environment, **database, "OPENAI_API_KEY": "x", "OPENAI_BASE_URL": f"http://{there}/v1"},
                 capture_output=True,

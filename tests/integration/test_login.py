@@ -7,7 +7,6 @@ import signal
 import socket
 import sqlite3
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -21,6 +20,7 @@ import pytest
 
 from email_assistant.db.pool import session_settings
 from tests.contract.faulty_http import Answer, FaultyServer, ok
+from tests.doubles import warm
 from tests.doubles.daemon import Daemon, Process
 from tests.doubles.google import Google
 from tests.doubles.model import Model
@@ -42,9 +42,9 @@ class Sandbox:
 
     def __init__(self, folder: Path, address: str, *options: str) -> None:
         self.data = folder / f"{address}.sqlite"
-        command = [sys.executable, "-m", "email_assistant_servers.google_sandbox", "--exit-with-parent", *options]
+        given = ("--exit-with-parent", *options, "--data", str(self.data), "--address", address)
         self.process = subprocess.Popen(
-            [*command, "--data", str(self.data), "--address", address],
+            warm.command("-m", "email_assistant_servers.google_sandbox", *given),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

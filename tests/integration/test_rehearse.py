@@ -4,21 +4,23 @@ import csv
 import json
 import os
 import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
+from tests.doubles import warm
 from tests.histories import ALIAS, PERSON, Person
 
+Start = Callable[..., list[str]]
 OWN = ["--address", PERSON, "--address", f"Vera <{ALIAS}>"]
 
 
-def run(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run(home: Path, *arguments: str, start: Start = warm.command) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-P", "-m", "email_assistant", *arguments],
+        start("-m", "email_assistant", *arguments),
         env={"PATH": os.environ["PATH"], "HOME": str(home), "EMAIL_ASSISTANT_HOME": str(home / "home")},
         cwd=home,
         capture_output=True,
@@ -27,8 +29,8 @@ def run(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def said(home: Path, *arguments: str) -> Any:
-    done = run(home, *arguments, "--json")
+def said(home: Path, *arguments: str, start: Start = warm.command) -> Any:
+    done = run(home, *arguments, "--json", start=start)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return json.loads(done.stdout)
@@ -57,7 +59,7 @@ def test_it_tells_what_would_have_been_shown(home: Path) -> None:
 
 def test_the_scores_are_the_same_again_and_those_of_the_report(home: Path) -> None:
     found = said(home, "rehearse", "--mbox", "mail.mbox", *OWN, "--scores", "one.csv")
-    said(home, "rehearse", "--mbox", "mail.mbox", *OWN, "--scores", "other.csv")
+    said(home, "rehearse", "--mbox", "mail.mbox", *OWN, "--scores", "other.csv", start=warm.cold)
     assert (home / "one.csv").read_bytes() == (home / "other.csv").read_bytes()
     with (home / "one.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))

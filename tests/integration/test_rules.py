@@ -1,7 +1,6 @@
 """What a person changes in `tools.yaml` and `tool_permissions.json` counts for the next call, of mail as of chats."""
 
 import json
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import pytest
 from email_assistant.memory.profiles import Memory
 from email_assistant.tools.mcp.schema import UnusableTool
 from email_assistant.trail.story import Trail
+from tests.doubles import warm
 from tests.doubles.calendar_server import CalendarServer
 from tests.doubles.google import Google
 from tests.doubles.model import Model, tool
@@ -196,8 +196,7 @@ class TestWhatWasApprovedForOnePlace:
 
 async def test_a_server_that_is_named_anew_is_asked_from_then_on(home: Home, tmp_path: Path, write: Write) -> None:
     def at(folder: Path) -> str:
-        command = [sys.executable, "-m", "tests.doubles.nasty_mcp", str(folder)]
-        server = {"command": command, "env": {"PYTHONPATH": str(Path.cwd())}}
+        server = {"command": warm.command("-m", "tests.doubles.nasty_mcp", str(folder))}
         return json.dumps({"servers": {"nasty": server}, "tools": {"drift": {"backend": "nasty", "type": "nasty"}}})
 
     tools, account_id = home.app.tools, home.account_id

@@ -8,7 +8,6 @@ import re
 import select
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -35,6 +34,7 @@ from email_assistant.inbox.items import Item
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.rules import RuleChange
 from email_assistant.settings import Settings
+from tests.doubles import warm
 from tests.integration.home import until
 from tests.integration.test_api import BOB, DRAFT, MEETING, Home
 
@@ -795,8 +795,8 @@ class Terminal:
             "LINES": "30",
             **settings,
         }
-        command = [sys.executable, "-m", "email_assistant", *(arguments or ("inbox",))]
-        self.process = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, env=environment, cwd=folder)
+        started = warm.command("-m", "email_assistant", *(arguments or ("inbox",)))
+        self.process = subprocess.Popen(started, stdin=slave, stdout=slave, stderr=slave, env=environment, cwd=folder)
         os.close(slave)
         self.written = b""
 
@@ -868,8 +868,8 @@ def plain_command(database_url: str, folder: Path, *arguments: str) -> subproces
         "EMAIL_ASSISTANT_SECRET_KEY": SECRET_KEY,
         "COLUMNS": "400",
     }
-    command = [sys.executable, "-m", "email_assistant", *arguments]
-    return subprocess.run(command, capture_output=True, env=environment, cwd=folder, timeout=60)
+    started = warm.command("-m", "email_assistant", *arguments)
+    return subprocess.run(started, capture_output=True, env=environment, cwd=folder, timeout=60)
 
 
 @pytest.mark.parametrize("command", [["inbox", "show"], ["mails", "trail"], ["inbox", "list"], ["mails"]])
@@ -938,8 +938,8 @@ async def test_json_holds_all_of_a_hostile_mail_and_steers_nothing(
 
 def test_without_a_terminal_it_names_the_subcommand(tmp_path: Path) -> None:
     environment = {**os.environ, "EMAIL_ASSISTANT_HOME": str(tmp_path)}
-    command = [sys.executable, "-m", "email_assistant", "inbox"]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=60)
+    started = warm.command("-m", "email_assistant", "inbox")
+    done = subprocess.run(started, capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=60)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "Error: the full-screen inbox needs a terminal; here, use `email-assistant inbox list`\n"
     assert list(tmp_path.iterdir()) == []

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from email_assistant.cli import app
+from tests.doubles import warm
 from tests.doubles.daemon import Daemon
 from tests.integration.conftest import Start
 from tests.integration.test_terminal import Terminal
@@ -180,8 +180,7 @@ class TestSeen:
     def daemon(self, start: Start, tmp_path: Path) -> Daemon:
         (tmp_path / "nasty").mkdir()
         server = {
-            "command": [sys.executable, "-m", "tests.doubles.nasty_mcp", str(tmp_path / "nasty")],
-            "env": {"PYTHONPATH": str(Path.cwd())},
+            "command": warm.command("-m", "tests.doubles.nasty_mcp", str(tmp_path / "nasty")),
         }
         tools = {
             "drift": {"backend": "nasty", "type": "nasty"},

@@ -17,6 +17,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 from email_assistant.bench.toolbench import BaseAgent, LangGraphAgent, load_tools, run_benchmark
 from email_assistant.bench.toolbench.apis import BenchError, read_apis
 from email_assistant.bench.toolbench.tools import VirtualServer, make_tools
+from tests.doubles import warm
 from tests.doubles.oracle import NAME, Oracle, Turn, filled
 from tests.doubles.tool_files import Files, hard_files
 from tests.doubles.virtual_server import Fault, VirtualServerDouble
@@ -694,8 +695,8 @@ API: dict[str, Any] = {
 class TestCommand:
     def run(self, tmp_path: Path, server: VirtualServerDouble, *more: str) -> "subprocess.CompletedProcess[str]":
         files = ["--tools", str(tmp_path / "tools"), "--queries", str(tmp_path / "G1.json"), "--results", str(tmp_path)]
-        command = [sys.executable, "-m", "email_assistant", "bench", "toolbench", *files, "--server", server.url, *more]
-        return subprocess.run(command, env=dict(os.environ), cwd=tmp_path, capture_output=True, text=True, timeout=120)
+        started = warm.command("-m", "email_assistant", "bench", "toolbench", *files, "--server", server.url, *more)
+        return subprocess.run(started, env=dict(os.environ), cwd=tmp_path, capture_output=True, text=True, timeout=120)
 
     def test_it_prints_scores(self, tmp_path: Path, server: VirtualServerDouble, oracle: Oracle) -> None:
         files = plain_files(tmp_path / "tools")
