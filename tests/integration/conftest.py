@@ -1,9 +1,13 @@
 """The program between its doubles: as processes (`connect`, `start`, `daemon`) or in this process (`home`)."""
 
+import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import pytest_asyncio
@@ -46,12 +50,20 @@ def connect(tmp_path: Path, database_url: str, google: Google, model: Model) -> 
 
     def connect_one(**settings: object) -> Daemon:
         made.append(Daemon(tmp_path, database_url, google, model, **settings))
-        made[-1].account_add(ADA)
+        asyncio.run(log_in_at(made[-1], google))
         return made[-1]
 
     yield connect_one
     for daemon in made:
         daemon.close()
+
+
+async def log_in_at(daemon: Daemon, google: Google) -> None:
+    """Add the account under the settings of the program, in this process, which costs less than the command does."""
+    with patch.dict(os.environ, daemon.environment, clear=True):
+        settings = Settings()
+    async with open_app(settings, daemon.environment["DATABASE_URL"]) as app:
+        await log_in(app, google, daemon.home, timedelta(0))
 
 
 @pytest.fixture
