@@ -14,8 +14,8 @@ from tests.doubles.chat import Talk
 from tests.doubles.daemon import Daemon
 from tests.doubles.google import Google
 from tests.doubles.model import Model, ModelRequest, ToolCall, tool
-from tests.integration.conftest import log_in_at
 from tests.integration.scene import ADA
+from tests.integration.shared import log_in_at
 
 TEN = "2026-01-16T10:00:00"
 NOON = "2026-01-16T12:00:00"

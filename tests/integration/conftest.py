@@ -1,13 +1,10 @@
 """The program between its doubles: as processes (`connect`, `start`, `daemon`) or in this process (`home`)."""
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 import pytest_asyncio
@@ -22,6 +19,7 @@ from tests.doubles.google import Google
 from tests.doubles.model import Model
 from tests.integration.home import Home, OpenHome, log_in
 from tests.integration.scene import ADA
+from tests.integration.shared import log_in_at, running  # noqa: F401 - a fixture
 
 Start = Callable[..., Daemon]
 
@@ -56,14 +54,6 @@ def connect(tmp_path: Path, database_url: str, google: Google, model: Model) -> 
     yield connect_one
     for daemon in made:
         daemon.close()
-
-
-async def log_in_at(daemon: Daemon, google: Google) -> None:
-    """Add the account under the settings of the program, in this process, which costs less than the command does."""
-    with patch.dict(os.environ, daemon.environment, clear=True):
-        settings = Settings()
-    async with open_app(settings, daemon.environment["DATABASE_URL"]) as app:
-        await log_in(app, google, daemon.home, timedelta(0))
 
 
 @pytest.fixture
