@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from unittest.mock import patch
 
+import psycopg
 import pytest
 
 from email_assistant.app import App, open_app, removal
@@ -70,6 +71,16 @@ class Program:
         async with opened_at(self.daemon) as app:
             for account in await app.accounts.of_user(app.user_id):
                 await removal(app, account).remove(account)
+
+
+def look_at_the_settings_again(daemon: Daemon, google: Google) -> None:
+    """Let the day pass after which the account's settings are asked for again."""
+    known = len(google.calls("settings.get"))
+    with psycopg.connect(daemon.environment["DATABASE_URL"], autocommit=True) as conn:
+        conn.execute("update email_assistant.accounts set described_at = null")
+        daemon.wait_for(lambda: len(google.calls("settings.get")) > known, "the settings are asked for")
+        described = "select described_at is not null from email_assistant.accounts"
+        daemon.wait_for(lambda: conn.execute(described).fetchone() == (True,), "they are known")
 
 
 @pytest.fixture(scope="module")

@@ -296,7 +296,7 @@ class TestFault09:
 
 class TestFault10:
     def test_free_time_is_what_the_calendar_shows_on_the_persons_own_days(
-        self, daemon: Daemon, google: Google, model: Model, database_url: str
+        self, daemon: Daemon, google: Google, model: Model
     ) -> None:
         new_york = ZoneInfo("America/New_York")
         google.timezone = new_york.key
@@ -316,7 +316,7 @@ class TestFault10:
             return look
 
         model.script([look, look_in_vain, [DONE]])
-        look_at_the_settings_again(daemon, google, database_url)
+        shared.look_at_the_settings_again(daemon, google)
         daemon.until_done(google.deliver(BOB, "Lunch?", ASKS))
 
         shown, refused = model.calls("response")[2].tool_results
@@ -337,18 +337,18 @@ class TestFault10:
         assert "Free" not in refused
 
     def test_today_is_the_persons_and_is_found_out_at_each_call(
-        self, daemon: Daemon, google: Google, model: Model, database_url: str
+        self, daemon: Daemon, google: Google, model: Model
     ) -> None:
         """Between these two timezones it is never the same day. `TestTimes` sets the clock."""
         model.script(lambda _: [reply("Yes."), DONE])
         google.timezone = "Pacific/Kiritimati"
-        look_at_the_settings_again(daemon, google, database_url)
+        shared.look_at_the_settings_again(daemon, google)
         between = [datetime.now(UTC)]
         google.deliver(BOB, "Lunch?", ASKS)
         daemon.pending(1)
         between.append(datetime.now(UTC))
         google.timezone = "Etc/GMT+12"
-        look_at_the_settings_again(daemon, google, database_url)
+        shared.look_at_the_settings_again(daemon, google)
         google.deliver(BOB, "Dinner?", ASKS)
         daemon.pending(2)
         between.append(datetime.now(UTC))
@@ -363,23 +363,12 @@ def tells_the_day(request: ModelRequest, timezone: str, moments: list[datetime])
     return any(f"Today is {at:%A} {at.day} {at:%B %Y}. Timezone: {timezone}" in request.text for at in local)
 
 
-def look_at_the_settings_again(daemon: Daemon, google: Google, database_url: str) -> None:
-    """Let the day pass after which the account's settings are asked for again."""
-    known = len(google.calls("settings.get"))
-    with psycopg.connect(database_url, options=session_settings(database_url)["options"]) as conn:
-        conn.execute("update accounts set described_at = null")
-        conn.commit()
-        daemon.wait_for(lambda: len(google.calls("settings.get")) > known, "the settings are asked for")
-        described = "select described_at is not null from accounts"
-        daemon.wait_for(lambda: conn.execute(described).fetchone() == (True,), "they are known")
-
-
 class TestFault11:
     def test_a_reply_keeps_to_its_thread_and_goes_from_the_account_to_whom_the_sender_names(
-        self, daemon: Daemon, google: Google, model: Model, database_url: str
+        self, daemon: Daemon, google: Google, model: Model
     ) -> None:
         google.signature = "<p>Ada Lovelace</p>"
-        look_at_the_settings_again(daemon, google, database_url)
+        shared.look_at_the_settings_again(daemon, google)
         model.on_triage({"Lunch?": "ignore", "Re: Lunch?": "respond"})
         as_somebody_else = {"response_text": "Friday is fine.", "email_address": "bob@example.org", "from": "x@y.org"}
         model.script(
