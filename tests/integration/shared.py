@@ -8,7 +8,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from unittest.mock import patch
 
@@ -47,10 +47,10 @@ class Program:
     daemon: Daemon
     google: Google
     model: Model
-    settings: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, str]
 
     def begin(self) -> None:
-        """Run, with a mailbox that nobody has used."""
+        """Run, with a mailbox that nobody has used, whatever the test before did."""
         self._forget()  # what is held would hold up the removal
         if self.daemon.environment != self.settings:
             self.daemon.stop()
@@ -59,7 +59,7 @@ class Program:
         self._forget()
         self.model.on_triage("respond")
         asyncio.run(log_in_at(self.daemon, self.google))
-        if not any(process.is_running for process in self.daemon.processes):
+        if not any(process.is_running for process in self.daemon.processes if process.name.startswith("up-")):
             self.daemon.up()
         self.daemon.wait_for(lambda: self.google.calls("history.list"), "the mailbox is polled")
 
@@ -98,7 +98,12 @@ def running(
 
 
 @pytest.fixture
-def daemon(running: Program) -> Iterator[Daemon]:
+def database_url(running: Program) -> str:
+    return running.daemon.environment["DATABASE_URL"]
+
+
+@pytest.fixture
+def daemon(running: Program, database_url: str) -> Iterator[Daemon]:
     running.begin()
     yield running.daemon
     assert running.google.calls("unknown") == []
@@ -113,8 +118,3 @@ def google(daemon: Daemon, running: Program) -> Google:
 @pytest.fixture
 def model(daemon: Daemon, running: Program) -> Model:
     return running.model
-
-
-@pytest.fixture
-def database_url(daemon: Daemon) -> str:
-    return daemon.environment["DATABASE_URL"]

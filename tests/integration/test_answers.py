@@ -12,7 +12,7 @@ from tests.doubles.model import Model, ModelRequest, tool
 from tests.integration import shared
 from tests.integration.scene import BOB, DONE, NEXT_WEEK, PROFILES, by_subject, meeting, reply
 
-daemon, google, model = shared.daemon, shared.google, shared.model
+daemon, google, model, database_url = shared.daemon, shared.google, shared.model, shared.database_url
 
 ANSWERS = ("accept", "edit", "ignore", "response")
 

@@ -10,7 +10,7 @@ from tests.doubles.model import Model, tool
 from tests.integration import shared
 from tests.integration.scene import ADA, BOB, DONE, meeting, reply
 
-daemon, google, model = shared.daemon, shared.google, shared.model
+daemon, google, model, database_url = shared.daemon, shared.google, shared.model, shared.database_url
 
 TEN = datetime(2031, 6, 2, 8, tzinfo=UTC)
 """Ten o'clock in Berlin, on a Monday."""

@@ -22,8 +22,7 @@ from tests.doubles.serving import Hold
 from tests.integration import shared
 from tests.integration.scene import ADA, BOB, DONE, NEXT_WEEK, PROFILES, by_subject, meeting, reply
 
-daemon, google, model = shared.daemon, shared.google, shared.model
-database_url = shared.database_url
+daemon, google, model, database_url = shared.daemon, shared.google, shared.model, shared.database_url
 
 ASKS = "Does Friday suit you?"
 

@@ -17,7 +17,7 @@ from tests.doubles.serving import Hold
 from tests.integration import shared
 from tests.integration.scene import ADA, BERLIN, BOB, DONE, NEXT_WEEK, meeting, reply
 
-daemon, google, model = shared.daemon, shared.google, shared.model
+daemon, google, model, database_url = shared.daemon, shared.google, shared.model, shared.database_url
 
 
 class TestReply:

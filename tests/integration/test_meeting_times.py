@@ -11,7 +11,7 @@ from tests.doubles.model import Model
 from tests.integration import shared
 from tests.integration.scene import BOB, DONE, meeting
 
-daemon, google, model = shared.daemon, shared.google, shared.model
+daemon, google, model, database_url = shared.daemon, shared.google, shared.model, shared.database_url
 
 HOUR = timedelta(hours=1)
 

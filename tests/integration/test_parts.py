@@ -14,8 +14,7 @@ from tests.doubles.model import Model, tool
 from tests.integration import shared
 from tests.integration.scene import BOB, DONE, meeting, reply
 
-daemon, google, model = shared.daemon, shared.google, shared.model
-database_url = shared.database_url
+daemon, google, model, database_url = shared.daemon, shared.google, shared.model, shared.database_url
 
 can_be_undone = pytest.mark.parametrize("running", [{"undo_seconds": 30}], indirect=True)
 PROMISE = "With pleasure; an invitation follows."

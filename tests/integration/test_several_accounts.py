@@ -12,7 +12,7 @@ from tests.doubles.model import Model
 from tests.integration import shared
 from tests.integration.scene import ADA, BOB, DONE, reply
 
-daemon, google, model = shared.daemon, shared.google, shared.model
+daemon, google, model, database_url = shared.daemon, shared.google, shared.model, shared.database_url
 
 CARL = "carl@example.net"
 
