@@ -1,5 +1,6 @@
 """The program as people chat with it: Ada's account, a scripted model and somebody else's calendar server."""
 
+import asyncio
 import socketserver
 import threading
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from tests.doubles.daemon import Daemon
 from tests.doubles.google import Google
 from tests.doubles.model import Model, ModelRequest, ToolCall, tool
 from tests.integration.scene import ADA
+from tests.integration.shared import log_in_at
 
 TEN = "2026-01-16T10:00:00"
 NOON = "2026-01-16T12:00:00"
@@ -68,7 +70,7 @@ def open_stage(folder: Path, database_url: str, *, account: bool = True, **setti
     ):
         daemon.environment["ASSISTANT_MCP_URL"] = calendar.url
         if account:
-            daemon.account_add(ADA)
+            asyncio.run(log_in_at(daemon, google))
         stage = Stage(daemon, google, model, calendar)
         stage.forget()
         yield stage

@@ -1014,8 +1014,11 @@ async def second_api(daemon: Daemon) -> AsyncIterator[str]:
 
 
 class TestTheProgram:
-    async def test_all_calls_in_the_apps_order(self, start: Any, google: Google, model: Model) -> None:
-        daemon: Daemon = start(agent_inbox_origin=ORIGIN)
+    @pytest.fixture
+    def daemon(self, start: conftest.Start) -> Daemon:
+        return start(agent_inbox_origin=ORIGIN)
+
+    async def test_all_calls_in_the_apps_order(self, daemon: Daemon, google: Google, model: Model) -> None:
         subjects = ("accept", "edit", "response", "ignore", "resolve")
         first: Mapping[str, list[Any]] = {subject: [[reply("Friday."), DONE]] for subject in subjects}
         model.script({**first, "response": [[reply("Friday.")], [reply("Thursday."), DONE]]})
@@ -1049,8 +1052,9 @@ class TestTheProgram:
         }
         assert len(google.sent) == 3
 
-    async def test_a_repeat_at_another_process_approves_nothing(self, start: Any, google: Google, model: Model) -> None:
-        daemon: Daemon = start()
+    async def test_a_repeat_at_another_process_approves_nothing(
+        self, daemon: Daemon, google: Google, model: Model
+    ) -> None:
         model.script([[reply("One.")], [reply("Two.")]])
         google.deliver(BOB, "Lunch?", "Does Friday suit you?")
         [item] = daemon.pending()

@@ -14,8 +14,10 @@ import psycopg
 import pytest
 
 from tests.contract.chat_stage import TEN, Eavesdropper, Stage, event, listing, open_stage
+from tests.databases import databases
 from tests.doubles.calendar_server import OFFERED
 from tests.doubles.chat import Reply, Talk, approved, at_once, checked, rejected
+from tests.doubles.daemon import Item
 from tests.doubles.model import ModelRequest, ToolCall, tool
 from tests.doubles.serving import Hold
 from tests.integration.scene import ADA
@@ -43,16 +45,47 @@ def prepare(tmp_path: Path, database_url: str) -> Iterator[Prepare]:
         yield prepare_one
 
 
+@pytest.fixture(scope="module")
+def database(postgres_url: str) -> Iterator[str]:
+    with databases(postgres_url).migrated() as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def running(database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """One program for all tests that need no settings of their own; their threads keep them apart."""
+    with open_stage(tmp_path_factory.mktemp("home"), database) as stage:
+        yield stage
+
+
 @pytest.fixture
-def stage(prepare: Prepare) -> Stage:
-    stage = prepare()
-    stage.up()
-    return stage
+def stage(running: Stage) -> Iterator[Stage]:
+    yield from at_its_beginning(running)
+
+
+def at_its_beginning(stage: Stage) -> Iterator[Stage]:
+    """The program as it is after its start, whatever an earlier test did with it."""
+    stage.forget()
+    stage.model.on_chat(TURNS)
+    if not any(process.is_running for process in stage.daemon.processes):
+        stage.up()
+    yield stage
+    assert stage.model.violations == []
 
 
 @pytest.fixture
 def talk(stage: Stage) -> Talk:
     return stage.talk()
+
+
+def waiting(talk: Talk) -> Item:
+    """What waits for the person in this chat, once it does."""
+
+    def pending() -> list[Item]:
+        return [item for item in talk.daemon.items(status="pending") if item["chat"] == talk.thread_id]
+
+    [item] = talk.daemon.wait_for(pending, "it waits")
+    return item
 
 
 def restart(stage: Stage) -> None:
@@ -76,13 +109,18 @@ class TestModelDown:
         assert talk.run("look").response == "Seen."
 
     def test_of_a_request_that_no_model_has_heard_no_checkpoint_is_left(
-        self, stage: Stage, talk: Talk, database_url: str
+        self, stage: Stage, talk: Talk, database: str
     ) -> None:
+        def checkpoints() -> list[int]:
+            with psycopg.connect(database) as conn:
+                tables = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
+                counts = [conn.execute(f"select count(*) from email_assistant.{table}".encode()) for table in tables]
+                return [count for found in counts for (count,) in found]
+
+        before = checkpoints()
         stage.model.fault("policy", times=1000, status=400)
         assert talk.run("look").refusal == (502, "error")
-        with psycopg.connect(database_url) as conn:
-            for table in ("checkpoints", "checkpoint_blobs", "checkpoint_writes"):
-                assert conn.execute(f"select * from email_assistant.{table}".encode()).fetchall() == []
+        assert checkpoints() == before
 
     def test_it_hangs(self, prepare: Prepare) -> None:
         stage = prepare(model_timeout_seconds=1)
@@ -163,6 +201,7 @@ class TestDownAfterAnEffect:
         assert result["response"].startswith(SENT)
         assert "goes on by itself" in result["message"]
         stage.model.clear_faults()
+        self.comes_to(talk, "Done.")
 
     def test_killed_meanwhile_it_goes_on_all_the_same(self, stage: Stage, talk: Talk) -> None:
         call = talk.run("plan").call_id
@@ -179,7 +218,7 @@ class TestDownAfterAnEffect:
         call = talk.run("plan").call_id
         stage.model.fault("chat", times=1, status=503)
         self.is_told_as_done(talk, talk.approve(call))
-        [item] = stage.daemon.pending()
+        item = waiting(talk)
         assert item["args"]["name"] == "Lunch"
         assert talk.shown()["status"] == "confirmation_required"
         assert talk.approve(item["call_id"]).response == "Both."
@@ -246,8 +285,8 @@ class TestDownAfterAnEffect:
 
     def stands_as(self, talk: Talk, status: str) -> None:
         assert talk.shown()["status"] == status
-        [listed] = talk.daemon.http.get("/api/chat").json()["items"]
-        assert listed["status"] == status
+        listed = talk.daemon.http.get("/api/chat").json()["items"]
+        assert [chat["status"] for chat in listed if chat["thread_id"] == talk.thread_id] == [status]
 
     def comes_to(self, talk: Talk, response: str) -> None:
         talk.daemon.wait_for(lambda: talk.shown()["status"] != "working", "it goes on by itself")
@@ -301,6 +340,7 @@ class TestCalendarDown:
         stage.calendar.start()
         assert talk.run_once_back("hello").response == "Hello."
         assert len(stage.calendar.used("create_event")) <= 1
+        looks_again(stage, stage.talk())
 
     def test_in_the_middle_of_reading(self, stage: Stage, talk: Talk) -> None:
         reply = dying_in(stage, "list_events", "before", partial(talk.run, "look"))
@@ -319,6 +359,7 @@ class TestCalendarDown:
         stage.calendar.start()
         stage.daemon.until_polled(5)  # as a measure of time: what would repeat it had many occasions
         assert len(stage.calendar.used("create_event")) == 1
+        looks_again(stage, stage.talk())
 
     @pytest.mark.long
     def test_it_never_answers(self, impatient: Stage) -> None:
@@ -379,10 +420,10 @@ def dying_in(stage: Stage, tool_name: str, at: Literal["before", "after"], doing
 class TestDatabaseDown:
     @pytest.mark.long
     def test_it_is_told_and_the_thread_goes_on_once_it_is_back(
-        self, stage: Stage, talk: Talk, database_url: str, postgres_url: str
+        self, stage: Stage, talk: Talk, database: str, postgres_url: str
     ) -> None:
         call = talk.run("plan").call_id
-        with shut(postgres_url, database_url):
+        with shut(postgres_url, database):
             assert talk.approve(call).refusal == (503, "error")
             assert talk.run("hello").refusal == (503, "error")
             assert stage.calendar.calls == []
@@ -455,7 +496,7 @@ class TestKilled:
         hold = Hold()
         stage.calendar.fault("create_event", hold=hold, at=at)
         killed_in(stage, hold, lambda: talk.approve(call))
-        [item] = stage.daemon.pending()
+        item = waiting(talk)
         assert item["kind"] == "in_doubt"
         stage.daemon.answer(item, "ignore")
         assert talk.run_when_free("hello").response == "Hello."
@@ -486,7 +527,7 @@ class TestKilled:
         stage.calendar.fault("list_events", hold=hold)
         stricter = {"list_events": {"review": "always"}}
         killed_in(stage, hold, lambda: talk.run("look"), meanwhile=lambda: configure(stage, stricter))
-        [item] = stage.daemon.pending()
+        item = waiting(talk)
         assert len(stage.calendar.used("list_events")) == 1  # the one that was cut off
         stage.daemon.answer(item, "accept")
         assert talk.run_when_free("hello").response == "Hello."
@@ -498,7 +539,7 @@ class TestKilled:
         hold = Hold()
         stage.calendar.fault("create_event", hold=hold, at="after")
         killed_in(stage, hold, lambda: talk.approve(call))
-        stage.daemon.pending()
+        waiting(talk)
         assert talk.approve(call).refusal == (409, "error")
         assert stage.calendar.names == ["Team Meeting"]
 
@@ -664,15 +705,22 @@ def planned(stage: Stage) -> tuple[str, ToolCall]:
     return event_id, tool("update_event", event_id=event_id, attendees=["eve@example.org", "cal@example.org"])
 
 
+@pytest.fixture(scope="module")
+def without_server(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with databases(postgres_url).migrated() as url, open_stage(tmp_path_factory.mktemp("home"), url) as stage:
+        del stage.daemon.environment["ASSISTANT_MCP_URL"]
+        yield stage
+
+
 class TestOwnCalendar:
     """Without a calendar server of somebody else's, the program's own is used."""
 
     @pytest.fixture
-    def stage(self, prepare: Prepare) -> Stage:
-        stage = prepare()
-        del stage.daemon.environment["ASSISTANT_MCP_URL"]
-        stage.up()
-        return stage
+    def stage(self, without_server: Stage) -> Iterator[Stage]:
+        for event_id in without_server.google.events:
+            without_server.google.person_deletes_event(event_id)
+        without_server.google.requests.clear()
+        yield from at_its_beginning(without_server)
 
     def test_an_event_is_made_once_after_approval(self, stage: Stage, talk: Talk) -> None:
         plan = tool("create_event", title="Plan", start="2026-05-04T15:00", end="2026-05-04T16:00")
@@ -747,7 +795,7 @@ class TestOwnCalendar:
 
         again = talk.approve(first.call_id)
         assert stage.google.calls("events.patch") == []
-        [item] = stage.daemon.pending()
+        item = waiting(talk)
         assert "changed since" in item["asked_because"]
         assert item["args"]["event_now"] != SAID["event_now"]
         gone = ["bob@example.org", "zoe@example.org"] if how == "somebody joins" else ["bob@example.org"]
@@ -762,7 +810,7 @@ class TestOwnCalendar:
         first = talk.run("invite")
         stage.google.fault("events.patch", status=412, reason="conditionNotMet")
         again = talk.approve(first.call_id)
-        [item] = stage.daemon.pending()
+        item = waiting(talk)
         assert "changed since" in item["asked_because"]
         assert talk.approve(again.call_id).response == "Done."
         assert [call.headers.get("if-match") for call in stage.google.calls("events.patch")] == [etag, etag]

@@ -152,12 +152,20 @@ class Front:
 
     def __init__(self, address: str, roots: int = 1) -> None:
         self.address = address
-        self.requests: list[Call] = []
-        self._faults: list[Fault] = []
         self._holds: list[Hold] = []
         self._lock = threading.RLock()
         self._server = Server(self._app(), roots)
         self.roots = self._server.urls
+        self.forget()
+
+    def forget(self) -> None:
+        """Be as new."""
+        for hold in self._holds:
+            hold.abandon()
+        self.requests: list[Call] = []
+        self._faults: list[Fault] = []
+        self._holds = []
+        self.history_floor = self.history_ahead = 0
 
     @property
     def root(self) -> str:

@@ -40,14 +40,18 @@ class Google(Front):
         roots: int = 1,
         refresh_token: str = "refresh-1",
     ) -> None:
-        super().__init__(address, roots)
+        self._first_zone = ZoneInfo(timezone)
         self.login = {"client_id": "client-id", "client_secret": "client-secret", "refresh_token": refresh_token}
+        super().__init__(address, roots)
+
+    def forget(self) -> None:
+        super().forget()
         self.history_is_shuffled = False
         """Whether records of history come unordered, as nothing forbids Gmail."""
         self._store = Store(Path(":memory:"))
-        self._box = SandboxMailbox(self._store, address, "")
+        self._box = SandboxMailbox(self._store, self.address, "")
         self._outbox = Outbox(self._box, lambda message_id: self._sent.append(self.message(message_id)))
-        self._calendars = Calendars(SandboxCalendar(self._store, address, ZoneInfo(timezone)))
+        self._calendars = Calendars(SandboxCalendar(self._store, self.address, self._first_zone))
         self._sandbox = app.build(self._box, self._outbox, self._calendars)
         self._sent: list[Message] = []
         self._roles: dict[str, str] = {}

@@ -152,6 +152,17 @@ class Model:
     """The stub server. `roots` are the same model under different ports: `ModelRequest.root` tells who asked."""
 
     def __init__(self, roots: int = 1) -> None:
+        self._lock = threading.RLock()
+        self._holds: list[Hold] = []
+        self.forget()
+        routes = [Route("/v1/chat/completions", self._endpoint, methods=["POST"])]
+        self._server = Server(Starlette(routes=routes), roots)
+        self.roots = [f"{url}/v1" for url in self._server.urls]
+
+    def forget(self) -> None:
+        """Be as new."""
+        for hold in self._holds:
+            hold.abandon()
         self.requests: list[ModelRequest] = []
         self.violations: list[str] = []
         self.reports_usage = True
@@ -163,11 +174,7 @@ class Model:
         self._policy: Callable[[ModelRequest], Sequence[str]] = _unscripted
         self._turns: Turns = {}
         self._faults: list[Fault] = []
-        self._holds: list[Hold] = []
-        self._lock = threading.RLock()
-        routes = [Route("/v1/chat/completions", self._endpoint, methods=["POST"])]
-        self._server = Server(Starlette(routes=routes), roots)
-        self.roots = [f"{url}/v1" for url in self._server.urls]
+        self._holds = []
 
     @property
     def root(self) -> str:

@@ -1,5 +1,6 @@
 """The program between its doubles: as processes (`connect`, `start`, `daemon`) or in this process (`home`)."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ from tests.doubles.google import Google
 from tests.doubles.model import Model
 from tests.integration.home import Home, OpenHome, log_in
 from tests.integration.scene import ADA
+from tests.integration.shared import log_in_at, running  # noqa: F401 - a fixture
 
 Start = Callable[..., Daemon]
 
@@ -46,7 +48,7 @@ def connect(tmp_path: Path, database_url: str, google: Google, model: Model) -> 
 
     def connect_one(**settings: object) -> Daemon:
         made.append(Daemon(tmp_path, database_url, google, model, **settings))
-        made[-1].account_add(ADA)
+        asyncio.run(log_in_at(made[-1], google))
         return made[-1]
 
     yield connect_one

@@ -141,10 +141,10 @@ OpenHome = Callable[..., AbstractAsyncContextManager[Home]]
 """Opens the program, with settings of the test's own; opened again, it finds what it left."""
 
 
-async def log_in(app: App, google: Google, folder: Path) -> Account:
-    """Add the account, or add it once more, with the one token file that there is."""
+async def log_in(app: App, google: Google, folder: Path, ago: timedelta = timedelta(days=2)) -> Account:
+    """Add the account, or add it once more, with the one token file that there is; mail from `ago` on is triaged."""
     token = json.loads(google.write_token_file(folder / "token.json").read_text())
-    return await app.accounts.add(app.user_id, ADA, token, datetime.now(UTC) - timedelta(days=2))
+    return await app.accounts.add(app.user_id, ADA, token, datetime.now(UTC) - ago)
 
 
 async def reached(hold: Hold) -> None:

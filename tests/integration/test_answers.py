@@ -9,7 +9,10 @@ from typing import Any
 from tests.doubles.daemon import Daemon
 from tests.doubles.google import Google
 from tests.doubles.model import Model, ModelRequest, tool
+from tests.integration import shared
 from tests.integration.scene import BOB, DONE, NEXT_WEEK, PROFILES, by_subject, meeting, reply
+
+daemon, google, model, database_url = shared.daemon, shared.google, shared.model, shared.database_url
 
 ANSWERS = ("accept", "edit", "ignore", "response")
 

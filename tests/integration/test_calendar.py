@@ -7,8 +7,10 @@ import pytest
 from tests.doubles.daemon import Daemon, Item
 from tests.doubles.google import Google
 from tests.doubles.model import Model, tool
-from tests.integration.conftest import Start
+from tests.integration import shared
 from tests.integration.scene import ADA, BOB, DONE, meeting, reply
+
+daemon, google, model, database_url = shared.daemon, shared.google, shared.model, shared.database_url
 
 TEN = datetime(2031, 6, 2, 8, tzinfo=UTC)
 """Ten o'clock in Berlin, on a Monday."""
@@ -85,11 +87,11 @@ class TestConflicts:
 
 class TestWhoseTimeItIs:
     @pytest.mark.parametrize(
-        ("named", "expected"),
+        ("running", "expected"),
         [
-            ("", (["09:30-10:30 Dentist"], "09:00-09:30, 10:30-18:00", [ADA])),
+            ({"busy_calendars": ""}, (["09:30-10:30 Dentist"], "09:00-09:30, 10:30-18:00", [ADA])),
             (
-                "Family, nobody's",
+                {"busy_calendars": "Family, nobody's"},
                 (
                     ["09:30-10:30 Dentist", "10:30-11:30 School"],
                     "09:00-09:30, 11:30-18:00",
@@ -97,20 +99,19 @@ class TestWhoseTimeItIs:
                 ),
             ),
         ],
+        indirect=["running"],
     )
     def test_others_calendars_count_only_if_they_are_named(
         self,
-        start: Start,
+        daemon: Daemon,
         google: Google,
         model: Model,
-        named: str,
         expected: tuple[list[str], str, list[str]],
     ) -> None:
         conflicts, free, calendars = expected
         google.add_event("Dentist", TEN - HOUR / 2, TEN + HOUR / 2)
         google.add_event("School", TEN + HOUR / 2, TEN + HOUR * 1.5, calendar=google.add_calendar("family"))
         google.add_event("Trip", TEN, TEN + HOUR * 8, calendar=google.add_calendar("colleague"))
-        daemon = start(busy_calendars=named)
         model.script([[tool("check_calendar_tool", dates=["02-06-2031"])], [PLAN], [DONE]])
         google.deliver(BOB, "Planning", "Could we meet on Monday at ten?")
         [item] = daemon.pending()
@@ -177,8 +178,8 @@ class TestInvitation:
 
 
 class TestWorkingHours:
-    def test_they_are_a_setting(self, start: Start, google: Google, model: Model) -> None:
-        daemon = start(working_hours="Mon,Wed 08:00-12:00")
+    @pytest.mark.parametrize("running", [{"working_hours": "Mon,Wed 08:00-12:00"}], indirect=True)
+    def test_they_are_a_setting(self, daemon: Daemon, google: Google, model: Model) -> None:
         days = [tool("check_calendar_tool", dates=["02-06-2031", "03-06-2031"])]
         model.script([days, [reply("Monday it is."), DONE]])
         google.deliver(BOB, "Planning", "Could we meet?")
@@ -189,22 +190,26 @@ class TestWorkingHours:
             "Free: nothing",
         ]
 
-    def test_what_is_not_understood_is_said_in_one_line(self, connect: Start) -> None:
-        daemon = connect()
-        daemon.environment["EMAIL_ASSISTANT_WORKING_HOURS"] = "nine to five"
+    def test_what_is_not_understood_is_said_in_one_line(self, daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(daemon.environment, "EMAIL_ASSISTANT_WORKING_HOURS", "nine to five")
         refused = daemon.run("status")
         assert refused.returncode != 0
         assert "EMAIL_ASSISTANT_WORKING_HOURS: takes hours" in " ".join(refused.stderr.split())
 
 
+MEET = {"meet_links": True}
+
+
 class TestMeet:
-    @pytest.mark.parametrize(("wanted", "possible"), [(True, True), (True, False), (False, True)])
+    @pytest.mark.parametrize(
+        ("running", "possible"), [(MEET, True), (MEET, False), ({"meet_links": False}, True)], indirect=["running"]
+    )
     def test_a_link_is_made_by_a_setting_and_told_only_if_there_is_one(
-        self, start: Start, google: Google, model: Model, wanted: bool, possible: bool
+        self, running: shared.Program, daemon: Daemon, google: Google, model: Model, possible: bool
     ) -> None:
+        wanted = running.settings["EMAIL_ASSISTANT_MEET_LINKS"] == "True"
         if not possible:
             google.fault("events.insert", status=400, reason="invalid")
-        daemon = start(meet_links=wanted)
         daemon.accept(propose(daemon, google, model))
         daemon.pending()
         [event] = google.events.values()
@@ -213,8 +218,8 @@ class TestMeet:
         assert result.endswith(f" Video link: {event['hangoutLink']}" if wanted and possible else "T11:00:00+02:00.")
         assert "meet.sandbox.example" not in result or (wanted and possible)
 
-    def test_a_lost_answer_makes_no_second_one(self, start: Start, google: Google, model: Model) -> None:
-        daemon = start(meet_links=True)
+    @pytest.mark.parametrize("running", [MEET], indirect=True)
+    def test_a_lost_answer_makes_no_second_one(self, daemon: Daemon, google: Google, model: Model) -> None:
         google.fault("events.insert", drop="after")
         daemon.accept(propose(daemon, google, model))
         daemon.pending()

@@ -39,7 +39,7 @@ ARGUMENTS: Final[dict[str, list[str]]] = {
     "restore": ["{home}/backup.tar.gz"],
     "auth login": ["--no-browser"],
     "auth logout": [ADA, "--yes", "--force"],
-    "account add": [ADA, "--token-file", "{home}/ada@example.com.json"],
+    "account add": [ADA, "--token-file", "{home}/token.json"],
     "account pause": [ADA],
     "account resume": [ADA],
     "account mode": [ADA],

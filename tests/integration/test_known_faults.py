@@ -19,8 +19,10 @@ from tests.doubles.daemon import Daemon, Item
 from tests.doubles.google import Google
 from tests.doubles.model import Model, ModelRequest, ToolCall, broken_tool, tool
 from tests.doubles.serving import Hold
-from tests.integration.conftest import Start
+from tests.integration import shared
 from tests.integration.scene import ADA, BOB, DONE, NEXT_WEEK, PROFILES, by_subject, meeting, reply
+
+daemon, google, model, database_url = shared.daemon, shared.google, shared.model, shared.database_url
 
 ASKS = "Does Friday suit you?"
 
@@ -186,10 +188,10 @@ class TestFault05:
 
 
 class TestFault06:
+    @pytest.mark.parametrize("running", [{"poll_seconds": 0.2}], indirect=True)
     def test_an_hour_away_with_sixteen_unread_mails_costs_the_first_poll_alone(
-        self, start: Start, google: Google, model: Model
+        self, daemon: Daemon, google: Google, model: Model
     ) -> None:
-        daemon = start(poll_seconds=0.2)
         model.on_triage(lambda request: "ignore" if request.mail.subject.startswith("Sale") else "respond")
         model.script(lambda request: [reply(f"On {request.mail.subject}"), DONE])
         with google.at_once():
@@ -234,10 +236,10 @@ class TestFault07:
 
 class TestFault08:
     @pytest.mark.long
+    @pytest.mark.parametrize("running", [{"max_tries": 1}], indirect=True)
     def test_each_of_a_hundred_and_more_mails_is_triaged_once_whatever_is_wrong_with_others(
-        self, start: Start, google: Google, model: Model
+        self, daemon: Daemon, google: Google, model: Model
     ) -> None:
-        daemon = start(max_tries=1)
         model.on_triage(lambda request: "nonsense" if request.mail.subject == "Bad" else "ignore")
         google.fault("messages.get", status=400, reason="failedPrecondition")
         with google.at_once():
@@ -293,7 +295,7 @@ class TestFault09:
 
 class TestFault10:
     def test_free_time_is_what_the_calendar_shows_on_the_persons_own_days(
-        self, google: Google, model: Model, start: Start
+        self, daemon: Daemon, google: Google, model: Model
     ) -> None:
         new_york = ZoneInfo("America/New_York")
         google.timezone = new_york.key
@@ -313,7 +315,7 @@ class TestFault10:
             return look
 
         model.script([look, look_in_vain, [DONE]])
-        daemon = start()
+        shared.look_at_the_settings_again(daemon, google)
         daemon.until_done(google.deliver(BOB, "Lunch?", ASKS))
 
         shown, refused = model.calls("response")[2].tool_results
@@ -334,18 +336,18 @@ class TestFault10:
         assert "Free" not in refused
 
     def test_today_is_the_persons_and_is_found_out_at_each_call(
-        self, google: Google, model: Model, start: Start, database_url: str
+        self, daemon: Daemon, google: Google, model: Model
     ) -> None:
         """Between these two timezones it is never the same day. `TestTimes` sets the clock."""
         model.script(lambda _: [reply("Yes."), DONE])
         google.timezone = "Pacific/Kiritimati"
-        daemon = start()
+        shared.look_at_the_settings_again(daemon, google)
         between = [datetime.now(UTC)]
         google.deliver(BOB, "Lunch?", ASKS)
         daemon.pending(1)
         between.append(datetime.now(UTC))
         google.timezone = "Etc/GMT+12"
-        look_at_the_settings_again(daemon, google, database_url)
+        shared.look_at_the_settings_again(daemon, google)
         google.deliver(BOB, "Dinner?", ASKS)
         daemon.pending(2)
         between.append(datetime.now(UTC))
@@ -360,20 +362,12 @@ def tells_the_day(request: ModelRequest, timezone: str, moments: list[datetime])
     return any(f"Today is {at:%A} {at.day} {at:%B %Y}. Timezone: {timezone}" in request.text for at in local)
 
 
-def look_at_the_settings_again(daemon: Daemon, google: Google, database_url: str) -> None:
-    """Let the day pass after which the account's settings are asked for again."""
-    known = len(google.calls("settings.get"))
-    with psycopg.connect(database_url, options=session_settings(database_url)["options"]) as conn:
-        conn.execute("update accounts set described_at = null")
-    daemon.wait_for(lambda: len(google.calls("settings.get")) > known, "the settings are asked for")
-
-
 class TestFault11:
     def test_a_reply_keeps_to_its_thread_and_goes_from_the_account_to_whom_the_sender_names(
-        self, google: Google, model: Model, start: Start
+        self, daemon: Daemon, google: Google, model: Model
     ) -> None:
         google.signature = "<p>Ada Lovelace</p>"
-        daemon = start()
+        shared.look_at_the_settings_again(daemon, google)
         model.on_triage({"Lunch?": "ignore", "Re: Lunch?": "respond"})
         as_somebody_else = {"response_text": "Friday is fine.", "email_address": "bob@example.org", "from": "x@y.org"}
         model.script(
@@ -410,10 +404,10 @@ class TestFault11:
 
 
 class TestFault12:
+    @pytest.mark.parametrize("running", [{"poll_seconds": 0.2}], indirect=True)
     def test_an_expired_token_is_renewed_once_and_kept_and_the_client_with_it(
-        self, start: Start, google: Google, model: Model
+        self, daemon: Daemon, google: Google, model: Model
     ) -> None:
-        daemon = start(poll_seconds=0.2)
         model.script(lambda _: [reply("Friday is fine."), DONE])
         daemon.until_polled(2)
         google.expire_access_tokens()
@@ -562,11 +556,14 @@ class TestFault14:
         assert revised[1]["origin"]["item"] == item["id"]
 
 
+MODELS = {"model": "house-model", "model_triage": "triage-model", "model_response": "response-model"}
+
+
 class TestFault15:
+    @pytest.mark.parametrize("running", [MODELS], indirect=True)
     def test_prompts_name_no_tool_that_is_not_bound_and_each_role_has_the_model_of_its_setting(
-        self, start: Start, google: Google, model: Model
+        self, daemon: Daemon, google: Google, model: Model
     ) -> None:
-        daemon = start(model="house-model", model_triage="triage-model", model_response="response-model")
         model.script(["Sure.", [tool("write_email")], [reply("Yes.")], [DONE]])
         mail_id = google.deliver(BOB, "Lunch?", ASKS)
         [item] = daemon.pending()

@@ -14,8 +14,10 @@ from tests.doubles.daemon import Daemon
 from tests.doubles.google import Google
 from tests.doubles.model import Model, ToolCall, broken_tool, tool
 from tests.doubles.serving import Hold
-from tests.integration.conftest import Start
+from tests.integration import shared
 from tests.integration.scene import ADA, BERLIN, BOB, DONE, NEXT_WEEK, meeting, reply
+
+daemon, google, model, database_url = shared.daemon, shared.google, shared.model, shared.database_url
 
 
 class TestReply:
@@ -141,8 +143,8 @@ class TestDecision:
         assert daemon.undo(str(uuid4())).status_code == 404
         assert daemon.http.get(f"/api/inbox/{uuid4()}").status_code == 404
 
-    def test_it_can_be_undone_before_anything_happens(self, start: Start, google: Google, model: Model) -> None:
-        daemon = start(undo_seconds=60)
+    @pytest.mark.parametrize("running", [{"undo_seconds": 60}], indirect=True)
+    def test_it_can_be_undone_before_anything_happens(self, daemon: Daemon, google: Google, model: Model) -> None:
         model.script([[reply("Friday is fine."), DONE]])
         google.deliver(BOB, "Lunch?", "Does Friday suit you?")
         [item] = daemon.pending()
@@ -161,10 +163,10 @@ class TestDecision:
         daemon.cli("inbox", "undo", item["id"])
         assert daemon.item(item["id"])["status"] == "pending"
 
+    @pytest.mark.parametrize("running", [{"undo_seconds": 3}], indirect=True)
     def test_nothing_happens_before_the_undo_window_has_passed(
-        self, start: Start, google: Google, model: Model
+        self, daemon: Daemon, google: Google, model: Model
     ) -> None:
-        daemon = start(undo_seconds=2)
         model.script([[reply("Friday is fine."), DONE]])
         mail_id = google.deliver(BOB, "Lunch?", "Does Friday suit you?")
         [item] = daemon.pending()
@@ -172,7 +174,7 @@ class TestDecision:
         daemon.accept(item)
         daemon.until_done(mail_id)
         [created] = google.calls("drafts.create")
-        assert created.time - accepted >= 2
+        assert created.time - accepted >= 3
         assert len(google.sent) == 1
         assert daemon.undo(item["id"]).status_code == 409
 
@@ -243,10 +245,10 @@ class TestThread:
         assert google.sent == google.drafts == []
         assert len(model.requests) == 2
 
+    @pytest.mark.parametrize("running", [{"undo_seconds": 3}], indirect=True)
     def test_the_persons_own_answer_wins_over_a_decision_that_waits(
-        self, start: Start, google: Google, model: Model
+        self, daemon: Daemon, google: Google, model: Model
     ) -> None:
-        daemon = start(undo_seconds=3)
         model.script([[reply("Friday is fine."), DONE]])
         mail_id = google.deliver(BOB, "Lunch?", "Does Friday suit you?")
         [item] = daemon.pending()
@@ -259,10 +261,11 @@ class TestThread:
 
 class TestPolling:
     def test_mail_from_before_the_account_was_connected_is_left_alone(
-        self, google: Google, model: Model, start: Start
+        self, daemon: Daemon, google: Google, model: Model
     ) -> None:
+        daemon.cli("account", "remove", ADA, "--yes")
         google.deliver(BOB, "Old", "Long ago.", age=timedelta(days=2))
-        daemon = start()
+        daemon.account_add(ADA)
         model.on_triage("ignore")
         new = google.deliver(BOB, "New", "Just now.")
         daemon.until_done(new)
@@ -320,8 +323,8 @@ class TestTrouble:
         daemon.until_done(mail_id)
         assert [sent.text for sent in google.sent] == ["First.", "Second."]
 
-    def test_a_mail_that_failed_says_why_and_can_be_retried(self, start: Start, google: Google, model: Model) -> None:
-        daemon = start(max_tries=2)
+    @pytest.mark.parametrize("running", [{"max_tries": 2}], indirect=True)
+    def test_a_mail_that_failed_says_why_and_can_be_retried(self, daemon: Daemon, google: Google, model: Model) -> None:
         model.fault("*", nonsense=True, times=100)
         bad = google.deliver(BOB, "Lunch?", "Does Friday suit you?")
         assert daemon.until_mail(bad, "failed")["reason"]

@@ -8,7 +8,10 @@ import pytest
 from tests.doubles.daemon import Daemon
 from tests.doubles.google import Google
 from tests.doubles.model import Model
+from tests.integration import shared
 from tests.integration.scene import BOB, DONE, meeting
+
+daemon, google, model, database_url = shared.daemon, shared.google, shared.model, shared.database_url
 
 HOUR = timedelta(hours=1)
 

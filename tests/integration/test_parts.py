@@ -1,7 +1,6 @@
 """A proposal of several parts, over HTTP and on the command line: what waits for what, and who is asked again."""
 
 import json
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -12,9 +11,12 @@ import pytest
 from tests.doubles.daemon import Daemon, Item
 from tests.doubles.google import Google
 from tests.doubles.model import Model, tool
+from tests.integration import shared
 from tests.integration.scene import BOB, DONE, meeting, reply
 
-Start = Callable[..., Daemon]
+daemon, google, model, database_url = shared.daemon, shared.google, shared.model, shared.database_url
+
+can_be_undone = pytest.mark.parametrize("running", [{"undo_seconds": 30}], indirect=True)
 PROMISE = "With pleasure; an invitation follows."
 
 
@@ -74,8 +76,8 @@ class TestWhatWaits:
         assert state.startswith(f"goes out with your answer on the meeting, put off until {until:%A} ")
         assert now(daemon, invitation)["state"].startswith("put off until ")
 
-    def test_when_all_is_decided_it_counts_down(self, start: Start, google: Google) -> None:
-        daemon = start(undo_seconds=30)
+    @can_be_undone
+    def test_when_all_is_decided_it_counts_down(self, daemon: Daemon, google: Google) -> None:
         _, draft, invitation = proposed(daemon, google)
         decide(daemon, (draft, "accept", None), (invitation, "accept", None))
         assert 20 <= int(now(daemon, draft)["state"].removeprefix("goes out in ").removesuffix(" s")) <= 30
@@ -238,8 +240,8 @@ class TestAskedAgain:
 
 
 class TestUndo:
-    def test_of_the_part_that_was_ignored_gives_the_other_back(self, start: Start, google: Google) -> None:
-        daemon = start(undo_seconds=30)
+    @can_be_undone
+    def test_of_the_part_that_was_ignored_gives_the_other_back(self, daemon: Daemon, google: Google) -> None:
         _, draft, invitation = proposed(daemon, google)
         daemon.answer(draft, "edit", {**draft["args"], "response_text": "Monday is fine."})
         before = now(daemon, draft)
@@ -251,8 +253,8 @@ class TestUndo:
         assert after == before | {"asked": after["asked"], "hash": after["hash"]}
         assert [item["id"] for item in daemon.pending()] == [invitation["id"]]
 
-    def test_leaves_what_was_decided_since(self, start: Start, google: Google) -> None:
-        daemon = start(undo_seconds=30)
+    @can_be_undone
+    def test_leaves_what_was_decided_since(self, daemon: Daemon, google: Google) -> None:
         _, draft, invitation = proposed(daemon, google)
         daemon.accept(draft)
         daemon.answer(invitation, "ignore")
@@ -301,11 +303,11 @@ class TestOneRequest:
         assert "already answered (approved)" in first["detail"]
         assert now(daemon, invitation)["status"] == "pending"
 
+    @can_be_undone
     @pytest.mark.parametrize("first", ["draft", "meeting"])
     def test_of_a_second_window_says_that_the_first_has_answered(
-        self, start: Start, google: Google, first: str
+        self, daemon: Daemon, google: Google, first: str
     ) -> None:
-        daemon = start(undo_seconds=30)
         parts = {item["kind"]: item for item in proposed(daemon, google)[1:]}
         named, beside = parts.pop(first), *parts.values()
         form = {"answer": "accept", "hash": named["hash"], f"{beside['id']}:hash": beside["hash"]}

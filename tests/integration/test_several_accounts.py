@@ -9,8 +9,10 @@ import pytest
 from tests.doubles.daemon import Daemon
 from tests.doubles.google import Google
 from tests.doubles.model import Model
-from tests.integration.conftest import Start
+from tests.integration import shared
 from tests.integration.scene import ADA, BOB, DONE, reply
+
+daemon, google, model, database_url = shared.daemon, shared.google, shared.model, shared.database_url
 
 CARL = "carl@example.net"
 
@@ -24,10 +26,10 @@ def carl(google: Google) -> Google:
 
 
 @pytest.fixture
-def both(start: Start, google: Google, carl: Google, model: Model) -> Daemon:
+def both(daemon: Daemon, google: Google, carl: Google, model: Model) -> Daemon:
     """The daemon, watching both mailboxes."""
+    shared.look_at_the_settings_again(daemon, google)
     model.script(lambda request: [reply(f"On: {request.mail.text.strip()}"), DONE])
-    daemon = start()
     token = carl.write_token_file(daemon.home / "carl.json")
     daemon.cli("account", "add", CARL, "--token-file", str(token), "--mode", "send")
     daemon.wait_for(lambda: all(each["timezone"] for each in accounts(daemon).values()), "both are looked at")
