@@ -169,6 +169,17 @@ class TestKnown:
         item = await asked(home)
         assert (item.marks, item.first_answer) == ([], None)
 
+    async def test_who_was_to_get_one_that_gmail_refused_stays_new(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        asks(model, EVE)
+        await home.receive(headers={"Cc": EVE})
+        google.fault("drafts.send", status=400, times=1)
+        await home.answer(await asked(home), "accept")
+        assert google.sent == []
+        await home.receive("Dinner?", headers={"Cc": EVE})
+        assert [kinds(item) for item in await home.pending()] == [{EVE: {"new_recipient"}}] * 2
+
     async def test_a_meeting_is_judged_by_its_guests(self, home: Home, model: Model) -> None:
         model.script([[meeting(attendees=["bob@example.org", ADA, EVE]), DONE]])
         await home.receive()
