@@ -505,6 +505,19 @@ class TestManyAtOnce:
         done = [item.subject for item in await home.items() if item.status != "pending"]
         assert sorted(map(str, done)) == ["Notice", "Seen"]  # to be done with a notice has nothing done
 
+    async def test_nor_does_it_accept_a_marked_one_by_an_answer_of_its_own_beside_others(
+        self, home: Home, model: Model, http: httpx.AsyncClient
+    ) -> None:
+        asks(model, EVE)
+        await home.receive("Marked")
+        asks(model)
+        await home.receive("Seen")
+        items = (await http.get("/api/inbox")).json()["items"]
+        answers = [{"id": item["id"], "hash": item["hash"], "type": "accept"} for item in items]
+        results = (await http.post("/api/inbox/decisions", json={"answers": answers})).json()["items"]
+        statuses = {item["subject"]: result["status"] for item, result in zip(items, results, strict=True)}
+        assert statuses == {"Marked": 422, "Seen": 200}
+
     async def test_the_page_shows_every_letter_whole_and_says_what_it_leaves_out(
         self, home: Home, model: Model, http: httpx.AsyncClient
     ) -> None:
