@@ -344,6 +344,25 @@ async def test_it_is_looked_for_every_ten_minutes(
                 await until(partial(kept_are, home, left_then))
 
 
+async def test_what_was_typed_and_taken_back_goes_too(
+    open_home: OpenHome, google: Google, model: Model, database_url: str, tmp_path: Path
+) -> None:
+    async with open_home(keep_text_days=30, undo_seconds=600) as home:
+        model.script([[reply("Fine."), DONE]])
+        mail_id = await home.receive()
+        [item] = await home.pending()
+        await home.decide(item, "edit", {**item.args, "response_text": f"The {UNIQUE} it is."})
+        await home.app.inbox.undo(home.app.user_id, item.id)
+        google.person_moves(mail_id, out_of=["INBOX"])
+        await home.sync()
+        await home.carry_on()
+        assert places(dumped(database_url, tmp_path), UNIQUE) == {"inbox_items"}
+
+        await later(home, 31)
+
+        assert places(dumped(database_url, tmp_path), UNIQUE) == set()
+
+
 async def test_the_title_of_a_meeting_goes_as_other_text_does(
     open_home: OpenHome, google: Google, model: Model, database_url: str, tmp_path: Path
 ) -> None:
