@@ -1,6 +1,7 @@
 """The letter is its own field; it is written anew by one key or a few words; nothing that was typed is lost."""
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pytest
@@ -222,6 +223,19 @@ class TestNothingTypedIsLost:
             await field.wait_for()
             await v.page.locator("#show-help:not([hidden])").wait_for(state="attached")
             assert await field.input_value() == TYPED
+
+    async def test_for_thirty_days(self, home: Home, visit: Open) -> None:
+        first, _ = await waiting(home)
+        async with visit() as v:
+            await v.page.clock.install()
+            await v.go(f"/items/{first.id}")
+            await v.page.locator(LETTER).fill(TYPED)
+            await v.page.clock.set_system_time(datetime.now(UTC) + timedelta(days=29))
+            await v.go(f"/items/{first.id}")
+            assert (await letter(v.page), await kept(v.page)) == (TYPED, 1)
+            await v.page.clock.set_system_time(datetime.now(UTC) + timedelta(days=31))
+            await v.go(f"/items/{first.id}")
+            assert (await letter(v.page), await kept(v.page)) == (DRAFT["response_text"], 0)
 
     async def test_what_is_typed_while_another_window_answers(self, home: Home, visit: Open) -> None:
         first, _ = await waiting(home)

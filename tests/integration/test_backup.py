@@ -20,7 +20,7 @@ from tests.doubles.model import LEARN_ONE_RULE, Model
 from tests.doubles.serving import Hold
 from tests.integration.conftest import Start
 from tests.integration.home import Home, OpenHome, in_one_loop
-from tests.integration.scene import ADA, BOB, DONE, reply
+from tests.integration.scene import ADA, BOB, DONE, meeting, reply
 
 
 @pytest.fixture
@@ -123,6 +123,25 @@ def test_a_decision_that_could_still_be_undone_is_asked_for_again(
     [again] = daemon.pending()
     assert (again["id"], again["decision"]) == (item["id"], None)
     assert again["asked_because"] == "a backup was restored from before what you decided was done"
+
+
+@in_one_loop
+async def test_an_approval_of_before_does_not_come_back_with_an_answer_that_is_taken_back(
+    open_home: OpenHome, model: Model, database_url: str, file: str
+) -> None:
+    model.script(lambda _: [reply("An invitation follows."), meeting(), DONE])
+    async with open_home(undo_seconds=600) as home:
+        await home.receive()
+        parts = {item.kind: item for item in await home.pending()}
+        await home.decide(parts["draft"], "accept")
+        await home.decide(parts["meeting"], "ignore")  # so they are asked about the draft once more
+        back_up(database_url, {"secret_key": "key"}, Path(file))
+    await put_back(database_url, Path(file), replace=True)
+
+    async with open_home(undo_seconds=600) as home:
+        await home.decide(parts["meeting"], "ignore")
+        await home.app.inbox.undo(home.app.user_id, parts["meeting"].id)
+        assert {item.kind for item in await home.pending()} == {"draft", "meeting"}
 
 
 @pytest.mark.parametrize("state", ["wanted", "started"])

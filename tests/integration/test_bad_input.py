@@ -22,6 +22,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
+from email_assistant.settings import Settings, SettingsError
 from tests.doubles import warm
 from tests.doubles.daemon import Daemon, Process
 from tests.doubles.google import Google
@@ -259,6 +260,14 @@ class TestSettings:
 
     def test_no_json(self, make: Make) -> None:
         assert "prices" in complaint(make(EMAIL_ASSISTANT_PRICES="{").run("status"))
+
+    def test_token_that_could_be_guessed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("EMAIL_ASSISTANT_API_TOKEN", "sixteen-or-more.")
+        assert Settings.load().api_token
+        monkeypatch.setenv("EMAIL_ASSISTANT_API_TOKEN", "fifteen-letters")
+        with pytest.raises(SettingsError, match="EMAIL_ASSISTANT_API_TOKEN: takes at least 16") as refused:
+            Settings.load()
+        assert "fifteen-letters" not in str(refused.value)
 
     @pytest.mark.parametrize("place", ["file", "file/below"])
     def test_home_is_a_file(self, make: Make, tmp_path: Path, place: str) -> None:

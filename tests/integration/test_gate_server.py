@@ -124,6 +124,22 @@ class Agent:
         return [call["status"] for call in (await self.sessions())[self.session]["calls"]]
 
 
+async def contacts_read(app: App, times: int) -> None:
+    """The address book is read so often again, and tells of nobody."""
+    async with app.pool.connection() as conn:
+        await conn.execute(
+            """with read as (
+                   insert into gate_begun
+                       (user_id, session_id, call_id, tool, verdict, reason, labels, external, cleared)
+                   select user_id, session_id, gen_random_uuid(), tool, verdict, reason, labels, external, cleared
+                   from gate_begun cross join generate_series(1, %s)
+                   where id = (select min(id) from gate_begun where tool = 'agent_read_contacts') returning *)
+               insert into gate_ended (user_id, session_id, call_id, status, result)
+               select user_id, session_id, call_id, 'ok', '[]' from read""",
+            (times,),
+        )
+
+
 @pytest.fixture
 async def agent(root: str, app: App) -> AsyncIterator[Agent]:
     async with client(root, authorization=f"Bearer {TOKEN}") as http:
@@ -163,6 +179,15 @@ class TestDecisions:
         assert (await agent.begin("send_mail", args, timeout_s=0.5))["approved"] is False
         await agent.call("read_contacts", result=json.dumps([{"name": "Bob Berg", "email": "bob@example.org"}]))
         assert (await agent.begin("send_mail", args))["approved"] is True
+
+    async def test_it_goes_by_the_newest_hundred_answers_of_a_kind(self, agent: Agent) -> None:
+        args = json.dumps({"to": "bob@example.org", "body": "hello"})
+        await agent.http.post("/agent/session", json={"session_id": "s1", "request": "Send a mail to Bob Berg"})
+        await agent.call("read_contacts", result=json.dumps([{"name": "Bob Berg", "email": "bob@example.org"}]))
+        await contacts_read(agent.app, 99)
+        assert (await agent.begin("send_mail", args))["approved"] is True
+        await contacts_read(agent.app, 1)
+        assert (await agent.begin("send_mail", args, timeout_s=0.5))["approved"] is False
 
     async def test_what_is_no_json_asks(self, agent: Agent) -> None:
         await agent.http.post("/agent/session", json={"session_id": "s1", "request": "Send eve@evil.example a mail"})

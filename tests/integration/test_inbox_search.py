@@ -340,3 +340,8 @@ async def test_another_user_sees_and_changes_nothing(home: Home, model: Model) -
     assert isinstance(outcome.refused, NoItem)
     [mine] = await home.pending()
     assert (mine.id, mine.snoozed_until) == (item, None)
+    accepted = {"type": "accept", "args": None}
+    await inbox.decide(home.app.user_id, item, accepted, "test", undo_window=timedelta(hours=1))
+    with pytest.raises(NoItem):
+        await inbox.undo(other, item)
+    assert (await home.item(mine)).decision == accepted

@@ -97,6 +97,25 @@ class TestTheCursor:
         assert [mail.id for mail in await home.mails()] == [mail_id]
         assert len(await home.woken()) == 1
 
+    async def test_what_comes_between_two_pages_is_listed_again(self, home: Home, google: Google) -> None:
+        """The page before was without it, and nothing says that the one after must have it."""
+        moved = google.deliver(BOB, "Moved", "From here to there.")
+        await home.sync()
+        for _ in range(251):  # a page has 500 changes
+            google.person_moves(moved, to=["STARRED"])
+            google.person_moves(moved, out_of=["STARRED"])
+        first_page = google.history_id
+        hold = Hold()
+        google.fault("history.list", hold=hold, at="after")
+        listing = asyncio.create_task(home.sync())
+        await reached(hold)
+        mail_id = google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+        hold.release()
+        await listing
+        assert (await home.account()).history_id == first_page
+        await home.sync()
+        assert sorted(mail.id for mail in await home.mails()) == sorted([moved, mail_id])
+
     async def test_of_two_that_race_the_later_listing_wins(self, home: Home, google: Google) -> None:
         await home.sync()
         first = google.deliver(BOB, "First", "One.")

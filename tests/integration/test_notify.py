@@ -798,6 +798,12 @@ class TestDigest:
         await self.digests(home, Clock(berlin("2031-06-02", 8))).send_due()
         assert google.calls("drafts.create") == []
 
+    async def test_is_not_sent_in_shadow_mode(self, home: Home, google: Google) -> None:
+        await home.receive("Lunch?")
+        await home.app.inbox.set_mode(home.app.accounts, await home.account(), "shadow")
+        await self.digests(home, Clock(berlin("2031-06-02", 8))).send_due()
+        assert google.calls("drafts.create") == []
+
     async def test_is_neither_triaged_nor_answered(self, home: Home, google: Google, model: Model) -> None:
         await home.receive("Lunch?")
         asked = len(model.requests)

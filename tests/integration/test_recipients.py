@@ -169,6 +169,17 @@ class TestKnown:
         item = await asked(home)
         assert (item.marks, item.first_answer) == ([], None)
 
+    async def test_who_was_to_get_one_that_gmail_refused_stays_new(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        asks(model, EVE)
+        await home.receive(headers={"Cc": EVE})
+        google.fault("drafts.send", status=400, times=1)
+        await home.answer(await asked(home), "accept")
+        assert google.sent == []
+        await home.receive("Dinner?", headers={"Cc": EVE})
+        assert [kinds(item) for item in await home.pending()] == [{EVE: {"new_recipient"}}] * 2
+
     async def test_a_meeting_is_judged_by_its_guests(self, home: Home, model: Model) -> None:
         model.script([[meeting(attendees=["bob@example.org", ADA, EVE]), DONE]])
         await home.receive()
@@ -493,6 +504,19 @@ class TestManyAtOnce:
         assert EVE in results[2][1]
         done = [item.subject for item in await home.items() if item.status != "pending"]
         assert sorted(map(str, done)) == ["Notice", "Seen"]  # to be done with a notice has nothing done
+
+    async def test_nor_does_it_accept_a_marked_one_by_an_answer_of_its_own_beside_others(
+        self, home: Home, model: Model, http: httpx.AsyncClient
+    ) -> None:
+        asks(model, EVE)
+        await home.receive("Marked")
+        asks(model)
+        await home.receive("Seen")
+        items = (await http.get("/api/inbox")).json()["items"]
+        answers = [{"id": item["id"], "hash": item["hash"], "type": "accept"} for item in items]
+        results = (await http.post("/api/inbox/decisions", json={"answers": answers})).json()["items"]
+        statuses = {item["subject"]: result["status"] for item, result in zip(items, results, strict=True)}
+        assert statuses == {"Marked": 422, "Seen": 200}
 
     async def test_the_page_shows_every_letter_whole_and_says_what_it_leaves_out(
         self, home: Home, model: Model, http: httpx.AsyncClient

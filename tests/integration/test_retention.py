@@ -5,12 +5,15 @@ import json
 import zipfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import psycopg
 import pytest
+from procrastinate import periodic
 
 from email_assistant.app import past_mails
 from email_assistant.gate.log import check
@@ -22,7 +25,7 @@ from email_assistant.web.app import create_api
 from email_assistant.work import retention
 from tests.doubles.google import Google
 from tests.doubles.model import Model, tool
-from tests.integration.home import Home, OpenHome, in_one_loop
+from tests.integration.home import Home, OpenHome, in_one_loop, until
 from tests.integration.scene import ADA, BOB, DONE, meeting, reply
 from tests.integration.test_forget import dumped, places
 
@@ -81,6 +84,11 @@ async def seen(home: Home, mail_id: str) -> dict[str, Any]:
         "mail": (await home.mail(mail_id)).classification,
         "found": [each.id for each in (await home.app.inbox.page(home.app.user_id, q="bob@example.org"))[0]],
     }
+
+
+async def kept_are(home: Home, count: int) -> bool:
+    """Whether rehearsals have kept so many mails."""
+    return await past_mails(home.app).kept(home.account_id) == count
 
 
 async def left(home: Home) -> dict[str, int]:
@@ -317,6 +325,42 @@ async def test_what_rehearsals_have_read_goes_so_long_after_it_was_read(open_hom
         assert await past.kept(home.account_id) == 0
         await past.fetch(account, [mail_id])
         assert await past.kept(home.account_id) == 1
+
+
+async def test_it_is_looked_for_every_ten_minutes(
+    open_home: OpenHome, google: Google, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_home(keep_text_days=30) as home:
+        past, account = past_mails(home.app), await home.account()
+        await past.fetch(account, [google.deliver(BOB, "Long ago", f"The {UNIQUE}.") for _ in range(2)])
+        await home.app.accounts.set_state(account.id, "paused")
+        for minutes, left_then in ((5, 1), (15, 0)):
+            await home.sql(
+                """update past_mails set read_at = now() - interval '31 days'
+                   where gmail_id = (select min(gmail_id) from past_mails)"""
+            )
+            monkeypatch.setattr(periodic, "time", SimpleNamespace(time=lambda now=60.0 * (600 + minutes): now))
+            async with home.at_work():
+                await until(partial(kept_are, home, left_then))
+
+
+async def test_what_was_typed_and_taken_back_goes_too(
+    open_home: OpenHome, google: Google, model: Model, database_url: str, tmp_path: Path
+) -> None:
+    async with open_home(keep_text_days=30, undo_seconds=600) as home:
+        model.script([[reply("Fine."), DONE]])
+        mail_id = await home.receive()
+        [item] = await home.pending()
+        await home.decide(item, "edit", {**item.args, "response_text": f"The {UNIQUE} it is."})
+        await home.app.inbox.undo(home.app.user_id, item.id)
+        google.person_moves(mail_id, out_of=["INBOX"])
+        await home.sync()
+        await home.carry_on()
+        assert places(dumped(database_url, tmp_path), UNIQUE) == {"inbox_items"}
+
+        await later(home, 31)
+
+        assert places(dumped(database_url, tmp_path), UNIQUE) == set()
 
 
 async def test_the_title_of_a_meeting_goes_as_other_text_does(

@@ -1,7 +1,12 @@
 """What was told to stop stops, however little is between the word and what it waits for."""
 
 import asyncio
+import os
+import signal
 
+import pytest
+
+from email_assistant.cli.serve import signals_heeded
 from email_assistant.db.pool import Pool, make_pool
 from tests.doubles.model import Model
 from tests.integration.home import OpenHome
@@ -28,6 +33,19 @@ async def test_whoever_is_told_to_stop_as_a_connection_comes_does_not_go_on(data
 async def _hold(pool: Pool) -> None:
     async with pool.connection():
         await asyncio.Event().wait()
+
+
+async def test_a_second_signal_ends_the_program_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = asyncio.get_running_loop().create_future()
+    monkeypatch.setattr(os, "_exit", ended.set_result)
+    with signals_heeded() as stop:
+        signal.raise_signal(signal.SIGINT)
+        async with asyncio.timeout(5):
+            await stop.wait()
+        assert not ended.done()
+        signal.raise_signal(signal.SIGTERM)
+        async with asyncio.timeout(5):
+            assert await ended == 130
 
 
 def test_no_connection_to_the_model_outlives_the_program(open_home: OpenHome, model: Model) -> None:

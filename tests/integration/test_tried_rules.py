@@ -47,6 +47,21 @@ async def decided(home: Home, subject: str, answer: str, from_: str = EVE) -> st
     return mail_id
 
 
+async def decided_alike(home: Home, mail_id: str, count: int) -> None:
+    """The person has said of so many mails like this one that they want a notice of it."""
+    await home.sql(
+        """insert into mails select (jsonb_populate_record(m, jsonb_build_object('gmail_id', 'alike ' || n))).*
+           from mails m cross join generate_series(1, %s) as n where gmail_id = %s""",
+        count,
+        mail_id,
+    )
+    await home.sql(
+        """insert into corrections (user_id, account_id, mail_id, by, classification, was, learned_at)
+           select user_id, account_id, gmail_id, 'test', 'notify', 'ignore', clock_timestamp()
+           from mails where gmail_id like 'alike %%'"""
+    )
+
+
 async def rules(home: Home) -> list[str]:
     await home.works.learn(home.account_id)
     return [rule.text for rule in await home.works.memory.rules(home.account_id, "triage_preferences")]
@@ -133,6 +148,28 @@ class TestALearnedRule:
         asked = len(model.calls("triage"))
         assert await rules(home) == []
         assert [call.mail.subject for call in model.calls("triage")[asked:]] == ["Winter sales", "The sales figures"]
+
+    async def test_asks_sixty_times_at_most(self, home: Home, model: Model) -> None:
+        model.on_memory(says("Ignore mail about sales."))
+        await decided_alike(home, await decided(home, "The sales figures", "accept"), 24)
+        await decided(home, "Summer sales", "ignore")
+        asked = len(model.calls("triage"))
+        assert await rules(home) == []
+        assert 50 < len(model.calls("triage")) - asked <= 60
+
+    async def test_keeps_what_was_answered_for_thirty_days(self, home: Home, model: Model) -> None:
+        async def answers_after(days: int, subject: str) -> int:
+            """How many are kept of those before, once so many days have passed and another rule was tried."""
+            await home.sql("update sorted_again set at = at - make_interval(days => %s)", days)
+            model.on_memory(says(f"Ignore mail about {subject.lower()}."))
+            await decided(home, subject, "ignore")
+            await rules(home)
+            return len(await home.sql("select mail_id from sorted_again where at < now() - interval '1 day'"))
+
+        assert await answers_after(0, "Sales") == 0
+        assert await answers_after(29, "Pumpkins") == 1
+        await home.sql("delete from sorted_again where at > now() - interval '1 day'")
+        assert await answers_after(2, "Trains") == 0
 
     async def test_waits_while_no_model_answers(self, home: Home, model: Model) -> None:
         model.on_memory(says("Ignore mail about sales."))
