@@ -165,7 +165,6 @@ class Front:
         self.requests: list[Call] = []
         self._faults: list[Fault] = []
         self._holds = []
-        self.history_floor = self.history_ahead = 0
 
     @property
     def root(self) -> str:

@@ -46,6 +46,7 @@ class Google(Front):
 
     def forget(self) -> None:
         super().forget()
+        self.history_floor = self.history_ahead = 0
         self.history_is_shuffled = False
         """Whether records of history come unordered, as nothing forbids Gmail."""
         self._store = Store(Path(":memory:"))
