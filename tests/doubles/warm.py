@@ -71,7 +71,7 @@ def address() -> str:
     """Where the warm process listens; it is started if this run has none."""
     if _joined:
         return _joined[0]
-    folder = tempfile.mkdtemp(prefix="email-assistant-warm-")
+    folder = tempfile.mkdtemp(prefix="email-assistant-warm-", dir="/tmp")  # a socket has a short path
     path = f"{folder}/socket"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
