@@ -18,7 +18,7 @@ from email_assistant.settings import Settings
 from tests.benchmark.measured import spread
 from tests.browser.test_pace import ten
 from tests.integration.test_api import TOKEN, Home, served
-from tests.tools import CHROMIUM, CHROMIUM_ARGUMENTS
+from tests.tools import CHROMIUM_ARGUMENTS, CHROMIUM_WITHOUT_WINDOWS
 
 _WATCH = """
 let pressed = 0;
@@ -55,7 +55,7 @@ async def _measure(folder: Path, url: str, rounds: int) -> None:
 
 async def _clear(home: Home, root: str, rounds: int) -> None:
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_ARGUMENTS)
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM_WITHOUT_WINDOWS, args=CHROMIUM_ARGUMENTS)
         print(f"Chromium {browser.version}")
         spans: dict[int, list[list[float]]] = {1: [], 4: []}
         for _ in range(rounds):
