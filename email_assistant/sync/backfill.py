@@ -118,7 +118,9 @@ class Backfill:
         async with self._pool.connection() as conn, conn.transaction():
             await self._enqueue(conn, await store(conn, account, read(account, fetched.messages, fetched.refused)))
         withheld = [each.ref for each in fetched.faults]
-        await self._forget(account.id, set(refs) - set(withheld))
+        await self._forget(account.id, set(refs) - set(withheld) - set(fetched.left))
+        if fetched.limited:
+            raise fetched.limited
         if withheld:
             await self._put_last(account.id, withheld)
             raise fetched.faults[0].error

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
-from email_assistant.google.errors import GoogleError, NotFound, Refused, Transient, said
+from email_assistant.google.errors import GoogleError, NotFound, RateLimited, Refused, Transient, said
 from email_assistant.google.gmail import Gmail, Message, MessageRef
 from email_assistant.inbox.originals import message_of
 
@@ -34,18 +34,31 @@ class Fetched:
     """Gmail says no to each of these for good."""
     faults: list[Withheld] = field(default_factory=list)
     """Something went wrong, be it with the message or with Gmail."""
+    left: list[MessageRef] = field(default_factory=list)
+    """Not given as the quota is used up, so that what was given before that is not asked for again."""
+    limited: RateLimited | None = None
+    """Why some are left."""
 
 
 async def fetch(gmail: Gmail, refs: Sequence[MessageRef]) -> Fetched:
-    """The messages, in order. Raises GoogleError for what is neither about one message nor Transient."""
+    """The messages, in order, as far as the quota goes.
+
+    Raises:
+        GoogleError: it is neither about one message, nor Transient, nor RateLimited.
+    """
     fetched, slots = Fetched(), asyncio.Semaphore(_AT_ONCE)
 
-    async def one(ref: MessageRef) -> Message | Withheld | None:
+    async def one(ref: MessageRef) -> Message | Withheld | MessageRef | None:
         async with slots:
+            if fetched.limited:
+                return ref
             try:
                 return await message_of(gmail, ref.id)
             except NotFound:
                 return None
+            except RateLimited as limited:
+                fetched.limited = limited
+                return ref
             except Transient as fault:
                 return Withheld(ref, fault)
             except Refused as refusal:
@@ -57,6 +70,8 @@ async def fetch(gmail: Gmail, refs: Sequence[MessageRef]) -> Fetched:
         match found:
             case Message():
                 fetched.messages.append(found)
+            case MessageRef():
+                fetched.left.append(found)
             case Withheld(error=Refused()):
                 fetched.refused.append(found)
             case Withheld():

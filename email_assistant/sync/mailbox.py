@@ -226,7 +226,7 @@ class Mailboxes:
         """Store messages and what else happened, wake their conversations, move the cursor if one is given: all or
         nothing."""
         fetched = await fetch(gmail, refs)
-        fault = await self._fault(account, gmail, fetched)
+        fault = fetched.limited or await self._fault(account, gmail, fetched)
         if fault:  # all else is stored; what it holds up is listed again
             news, cursor = News(), None
         found = read(account, fetched.messages, fetched.refused)
@@ -285,12 +285,15 @@ class Mailboxes:
             return
         gmail = (await self._clients.of(account)).gmail
         fetched = await fetch(gmail, asked)
+        asked = [ref for ref in asked if ref not in fetched.left]
         withheld = [each.ref for each in fetched.refused + fetched.faults]
         async with self._pool.connection() as conn, conn.transaction():
             await lock_account(conn, account.id, "key share")
             await self._enqueue(
                 conn, await store_asked_again(conn, account, asked, read(account, fetched.messages), withheld)
             )
+        if fetched.limited:
+            raise fetched.limited
 
     async def _described(self, account: Account, client: GoogleAccount) -> Account:
         """The account, whose timezone, and what it sends from, are learned once a day."""

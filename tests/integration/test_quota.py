@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 from typing import Any
@@ -265,6 +266,41 @@ class TestDecision:
                 await (await home.app.clients.get(home.account_id)).gmail.drafts()
             await home.step()
             assert [message.text for message in google.sent] == ["Friday is fine."]
+
+
+@in_one_loop
+class TestUsedUp:
+    """Within a batch: with less left than a batch costs, one that begins anew each time never ends."""
+
+    AMONG = 9
+
+    @pytest.mark.parametrize("age", [timedelta(), timedelta(days=3)], ids=["new", "older"])
+    async def test_what_was_given_before_is_kept(self, home: Home, google: Google, age: timedelta) -> None:
+        mails = [
+            google.deliver(BOB, f"Mail {n}", "Hello.", age=age and age - timedelta(minutes=n))
+            for n in range(self.AMONG)
+        ]
+        refused = google.fault("messages.get", status=429, reason="rateLimitExceeded", about=mails[5])
+        with pytest.raises(RateLimited):
+            await home.sync()
+        assert not refused.times
+        assert 0 < len(await home.mails()) < self.AMONG
+        await home.sync()
+        assert {mail.id for mail in await home.mails()} == set(mails)
+        asked = Counter(call.path_params["id"] for call in google.calls("messages.get"))
+        assert asked == dict.fromkeys(mails, 1) | {mails[5]: 2}
+
+    async def test_what_is_asked_for_again_is_not_taken_for_gone(self, home: Home, google: Google) -> None:
+        mails = [google.deliver(BOB, f"Mail {n}", "Hello.") for n in range(self.AMONG)]
+        withheld = google.fault("messages.get", times=1000, status=400, reason="failedPrecondition")
+        await home.sync()
+        withheld.times = 0
+        await home.sql("update mails set received_at = received_at - interval '80 seconds'")
+        google.fault("messages.get", status=429, reason="rateLimitExceeded", about=mails[5])
+        with pytest.raises(RateLimited):
+            await home.sync()
+        await home.sync()
+        assert {mail.state for mail in await home.mails()} == {"new"}
 
 
 class TestPerson:
