@@ -27,19 +27,26 @@ class Judged(TypedDict):
 
 
 class Decided(TypedDict):
-    """What `act` does with a call: run it, answer it with `text`, or answer it with what the person said.
+    """What `act` does with a call: run it, answer it with `text`, with what the person said, or as the same call before
+    it in its message.
 
     `stop` ends the run after its accepted siblings ran, unless the person said something about another.
     """
 
-    do: Literal["run", "say", "answer", "stop"]
+    do: Literal["run", "say", "answer", "stop", "same"]
     args: dict[str, Any]
     text: str
+    """Of `same`: the id of the call that it equals."""
     asked: bool
     """Whether a person has decided it."""
     edited: bool
     place: NotRequired[str]
     """Where it was to be done when the person was asked."""
+
+
+Word = Literal["", "blank", "told", "decided"]
+"""Of a person: none yet, or none since the assistant failed to do as it was told; none but to a blank proposal, which
+came to nothing again; what is to be done; that something is done, or not."""
 
 
 class FormField(TypedDict):
@@ -62,6 +69,8 @@ class LoopState(TypedDict, total=False):
     fields: dict[str, FormField]
     """What the person is asked for on behalf of calls of the last message, by the id of the question."""
     steps: int
+    word: Word
+    """The person's last word on this run."""
 
 
 class Changed(TypedDict):
@@ -168,6 +177,11 @@ class Agent(ABC):
     async def begun(self, run: Mapping[str, Any]) -> Sequence[Effect]:
         """The outside effects that a run has begun, as the person has left them."""
         return ()
+
+    async def to_write(self, run: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
+        """The call, blank, that a person is given to write where a run would end and nothing was proposed; None: there
+        is none, or something was done already."""
+        return None
 
     async def refuse(  # noqa: B027 - where nothing is kept for a person to see there is nothing to do
         self, run: Mapping[str, Any], call_id: str, name: str, args: dict[str, Any], why: str, place: str

@@ -9,6 +9,7 @@ What a person must decide goes to them stage by stage; `plan` stands between the
 call of the message is decided.
 """
 
+import json
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,17 +21,30 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, Overwrite, Send, interrupt
 
-from email_assistant.agents.agent import Agent, CallState, Changed, Decided, FormField, Judged, LoopState, Ran, ToRun
+from email_assistant.agents.agent import (
+    Agent,
+    CallState,
+    Changed,
+    Decided,
+    FormField,
+    Judged,
+    LoopState,
+    Ran,
+    ToRun,
+    Word,
+)
 from email_assistant.agents.forms import described, filled_in
 from email_assistant.errors import AssistantError
 from email_assistant.gate.policy import GateSession
-from email_assistant.mail.charset import readable
+from email_assistant.mail.charset import cut, one_line, readable
 from email_assistant.outgoing.entry import OURS, Effect
 from email_assistant.spans import in_span
 from email_assistant.tools.control import CLARIFICATION
 from email_assistant.tools.rules import moved
 from email_assistant.tools.spec import FormNeeded, ToolError, check_storable
 
+_ERROR = "Error: "
+_MOST_OF_A_REASON = 200  # characters
 REMINDER = "Answer with a tool call."
 _CONFIRM_NOW = "Error: not done. The person must confirm this now: propose it again."
 _IGNORED = "The person ignored this; nothing was done."
@@ -118,11 +132,13 @@ class Loop:
             if (decision["do"] if decision else verdict["kind"]) == "run":
                 args, approved = (decision or verdict)["args"], decision is not None and decision["asked"]
                 session = session.then(self.agent.noted(session, call["name"], args, approved=approved))
+        same = _same(judged)
+        judged = [(call, v) for call, v in judged if str(call["id"]) not in same]
         asked = [(ToolCall(**{**call, "args": v["args"]}), v) for call, v in judged if v["kind"] == "ask"]
         for stage in self.stages:
             if of_stage := [each for each in asked if self._stage(each[0]) == stage]:
-                return [self._asking(stage, call, message, verdict) for call, verdict in of_stage], {}
-        return self.acts, {str(call["id"]): _without_asking(v) for call, v in judged}
+                return [self._asking(stage, call, message, verdict) for call, verdict in of_stage], same
+        return self.acts, same | {str(call["id"]): _without_asking(v) for call, v in judged}
 
     async def interrupt_handler(self, state: CallState) -> dict[str, Any]:
         """Ask a person about one call; nothing else."""
@@ -148,25 +164,48 @@ class Loop:
             return anew
         judged = [call for call in message.tool_calls if self._is_judged(call["name"], decisions[str(call["id"])])]
         session = await self.agent.session(state["run"], judged, config)
-        all_ran: list[Ran] = []
+        ran_as: dict[str, Ran] = {}
         for call in message.tool_calls:
             decision = decisions[str(call["id"])]
-            ran = await self._ran(state, call, decision, session, config)
-            all_ran.append(ran)
+            if decision["do"] == "same":
+                first = ran_as[decision["text"]]
+                ran_as[str(call["id"])] = Ran(first.text, first.well)
+                continue
+            ran = ran_as[str(call["id"])] = await self._ran(state, call, decision, session, config)
             if ran.noted:
                 session = session.then(ran.noted)
-        for call, ran in zip(message.tool_calls, all_ran, strict=True):
-            if ran.down and decisions[str(call["id"])]["asked"]:
+        for call_id, ran in ran_as.items():
+            if ran.down and decisions[call_id]["asked"]:
                 raise ran.down  # what a person decided is theirs, and is not told to the model as failed
-        if forms := {str(c["id"]): ran.form for c, ran in zip(message.tool_calls, all_ran, strict=True) if ran.form}:
+        if forms := {call_id: ran.form for call_id, ran in ran_as.items() if ran.form}:
             return self._ask_to_fill_in(state, message, forms)
         answers: list[AnyMessage] = [
             ToolMessage(ran.text, tool_call_id=call["id"], name=call["name"], artifact=ran.link)
-            for call, ran in zip(message.tool_calls, all_ran, strict=True)
+            for call, ran in zip(message.tool_calls, ran_as.values(), strict=True)
         ]
         if any(d["edited"] for d in decisions.values()):
             answers.insert(0, _with_edits(message, decisions))
-        return Command(goto=self._next(message.tool_calls, decisions, all_ran), update={"messages": answers})
+        goto = self._next(message.tool_calls, decisions, [*ran_as.values()])
+        word = _last_word(state.get("word", ""), decisions, ran_as)
+        if goto == self.finish and word in ("", "blank") and (blank := await self.agent.to_write(state["run"])):
+            return self._ask_to_write(*blank, state["messages"], answers)
+        return Command(goto=goto, update={"messages": answers, "word": word})
+
+    def _ask_to_write(
+        self, name: str, args: dict[str, Any], before: Sequence[AnyMessage], answers: Sequence[AnyMessage]
+    ) -> Command[str]:
+        """Have the person write what the model has not proposed, or send it back: what was to be answered never ends
+        unseen. It is asked as a message of the model's, which is done with it."""
+        call, done = (
+            ToolCall(name=each, args=given, id=_new_id(), type="tool_call")
+            for each, given in ((name, args), (str(self.done_tool), {}))
+        )
+        message = AIMessage("", id=_new_id(), tool_calls=[call, done])
+        because = f"nothing was proposed: {_why_nothing([*before, *answers])}"
+        place = self.agent.place(name)
+        asked = CallState(call=call, teaches=False, group=str(message.id), because=because, place=place)
+        update = {"messages": [*answers, message], "decisions": Overwrite({}), "fields": {}, "word": "blank"}
+        return Command(goto=[Send(self._stage(call), asked)], update=update)
 
     def _is_judged(self, name: str, decision: Decided) -> bool:
         """Whether a call runs and is judged by more than itself: not what a person has approved and is done here."""
@@ -293,6 +332,38 @@ class Loop:
 
     def _stage(self, call: ToolCall) -> str:
         return self.stage_of.get(call["name"], self.stages[-1])
+
+
+def _same(judged: Sequence[tuple[ToolCall, Judged]]) -> dict[str, Decided]:
+    """What becomes of the calls that equal one before them in their message, with their arguments completed: the same,
+    and once."""
+    firsts: dict[str, str] = {}
+    same: dict[str, Decided] = {}
+    for call, verdict in judged:
+        if verdict["kind"] == "say":
+            continue
+        first = firsts.setdefault(json.dumps([call["name"], verdict["args"]], sort_keys=True), str(call["id"]))
+        if first != str(call["id"]):
+            same[str(call["id"])] = Decided(do="same", args=verdict["args"], text=first, asked=False, edited=False)
+    return same
+
+
+def _last_word(before: Word, decisions: Mapping[str, Decided], ran: Mapping[str, Ran]) -> Word:
+    """The person's last word on a run, once the calls of a message were carried out."""
+    does = {each["do"] for each in decisions.values() if each["asked"]}
+    if before == "decided" or does & {"run", "stop"}:
+        return "decided"
+    if "answer" in does:
+        return "blank" if before == "blank" else "told"
+    is_refused = any(each["do"] == "say" for each in decisions.values()) or not all(each.well for each in ran.values())
+    return "" if before == "told" and is_refused else before
+
+
+def _why_nothing(messages: Sequence[AnyMessage]) -> str:
+    """Why nothing was proposed: how the model's last call was refused, if one was."""
+    refused = (str(m.text) for m in reversed(messages) if isinstance(m, ToolMessage) and m.text.startswith(_ERROR))
+    found = next(refused, "")
+    return cut(one_line(found.removeprefix(_ERROR)), _MOST_OF_A_REASON) or "the assistant ended without an answer"
 
 
 def _readable_calls(answer: AIMessage) -> list[ToolCall]:

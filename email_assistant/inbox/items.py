@@ -24,7 +24,7 @@ from email_assistant.inbox.marks import Mark, RecipientMark, in_words
 from email_assistant.inbox.recipients import Judged, addresses_in
 from email_assistant.inbox.standing import ACTS, Part, beside, day, is_asleep, said_of, takes_effect, waits_for
 from email_assistant.tools.meeting_time import MEETING, MeetingTime
-from email_assistant.tools.send_email import LETTER
+from email_assistant.tools.send_email import LETTER, is_blank
 from email_assistant.tools.spec import Answer, Kind
 
 PAGE = 100
@@ -162,6 +162,11 @@ class Item:
     def is_held(self) -> bool:
         """Whether somebody else's agent waits for the answer."""
         return self.run_id == NIL
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether it is a letter that the person is to write, as nothing was proposed."""
+        return is_blank(self.kind, self.args)
 
     @property
     def marks(self) -> list[Mark]:

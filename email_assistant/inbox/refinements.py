@@ -21,6 +21,8 @@ class Refinement:
     """For the model."""
     beside: str
     """What is said of the other parts of the same proposal."""
+    of_blank: bool = False
+    """It is asked for where no letter was proposed."""
 
 
 BESIDE: str = _ALL["beside"]

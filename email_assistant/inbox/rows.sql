@@ -11,7 +11,7 @@ insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, mail_t
                          allowed, marks, doubts, first_answer, left_out, conflicts, calendars, teaches, because,
                          words, asked, asked_because, group_id)
 select user_id, account_id, thread_id, run_id, mail_id, %s, call_id, kind, action, %s,
-       array_remove(allowed, 'response'), marks, doubts, first_answer, left_out, conflicts, calendars, false,
+       case when 'accept' = any(allowed) then array_remove(allowed, 'response') else '{accept,edit,ignore}' end, marks, doubts, first_answer, left_out, conflicts, calendars, false,
        case when %s then because end, {words},
        (select 1 + max(o.asked) from inbox_items o where o.run_id = i.run_id and o.call_id = i.call_id), %s, group_id
 from inbox_items i where run_id = %s and call_id = %s and interrupt_id is not null

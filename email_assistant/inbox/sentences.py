@@ -15,6 +15,7 @@ from email_assistant.tools.mcp.links import leads_to
 from email_assistant.tools.meeting_time import MeetingTime, in_zone
 
 _EXCERPT = 120
+_BLANK = "nothing was proposed"
 
 _DONE: Mapping[str, str] = {
     "send_email_tool": "the mail was sent",
@@ -57,6 +58,8 @@ def _proposal(item: Item, zone: ZoneInfo) -> str:
     match item.kind:
         case _ if item.unreadable:
             return f"{UNREADABLE.capitalize()}."
+        case "draft" if item.is_blank:
+            return f"{_BLANK.capitalize()}: write the reply yourself, or have the assistant try again."
         case "draft":
             return (
                 f"Reply to {_people(args, 'email_address', 'additional_recipients')}: {_short(args, 'response_text')}"
@@ -95,6 +98,8 @@ def in_brief(item: Item, zone: ZoneInfo) -> str:
     match item.kind:
         case _ if item.unreadable:
             return sentence(item, zone)
+        case "draft" if item.is_blank:
+            brief = _BLANK
         case "draft":
             people = _people(args, "email_address", "additional_recipients")
             to = "" if people == item.sender else f"to {people}: "

@@ -13,8 +13,9 @@ _ADDR_SPEC = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 _NAMED = re.compile(r"[^<>]*<([^<>]*)>\s*")
-_WRITTEN = re.compile(r'(?:"(?:\\.|[^"\\])*+"|[^,;])++')
-"""An entry of a list that a person wrote; what stands in quotes splits none."""
+_WRITTEN = re.compile(r'(?:"(?:\\.|[^"\\])*+"|[^,;\r\n])++')
+"""An entry of a list that a person or a model wrote; what stands in quotes splits none."""
+_LINK = "mailto:"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _MAX_NAME_PIECES = 5
 _MAX_ADDRESS, _MAX_LOCAL_PART = 254, 64  # RFC 5321, 4.5.3.1
@@ -68,8 +69,15 @@ def is_recipient(s: str) -> bool:
 
 
 def split_recipients(written: str) -> list[str]:
-    """The entries of a list as a person wrote them: `"Doe, John" <j@example.org>, bob@example.org` has two."""
-    return [entry.strip() for entry in _WRITTEN.findall(written) if entry.strip()]
+    """The entries of a list as they were written, parted by commas, semicolons or lines: `"Doe, John"
+    <j@example.org>, bob@example.org` has two. Of `mailto:bob@example.org` the address is the entry; a link that says
+    more than that stays a link, which is no recipient."""
+    return [_linked(entry.strip()) for entry in _WRITTEN.findall(written) if entry.strip()]
+
+
+def _linked(entry: str) -> str:
+    is_plain = entry[: len(_LINK)].lower() == _LINK and "?" not in entry
+    return entry[len(_LINK) :].strip() if is_plain else entry
 
 
 def untagged(s: str) -> str:

@@ -26,6 +26,18 @@ class Client(ChatOpenAI):
                         call.function.arguments = _readable(call.function.arguments)
         return super()._create_chat_result(response, generation_info)
 
+    def _convert_chunk_to_generation_chunk(
+        self, chunk: dict[str, Any], default_chunk_class: type, base_generation_info: dict[str, Any] | None
+    ) -> ChatGenerationChunk | None:
+        for choice in chunk.get("choices") or ():
+            for call in (choice.get("delta") or {}).get("tool_calls") or ():
+                function = call.get("function") or {}
+                if isinstance(
+                    function.get("arguments"), dict
+                ):  # of a server that gives the object itself, in one piece
+                    function["arguments"] = json.dumps(function["arguments"])
+        return super()._convert_chunk_to_generation_chunk(chunk, default_chunk_class, base_generation_info)
+
     async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
         """The library adds up the usage of all pieces; some servers tell in each what there was so far (Gemini's)."""
         used: UsageMetadata | None = None
@@ -37,11 +49,18 @@ class Client(ChatOpenAI):
             yield ChatGenerationChunk(message=AIMessageChunk(content="", usage_metadata=used))
 
 
-def _readable(arguments: str) -> str:
+def _readable(arguments: object) -> str:
+    """Arguments as the protocol has them, a JSON object in a string: some servers give the object itself, or put its
+    string into a string once more."""
+    if isinstance(arguments, dict):
+        return json.dumps(arguments)
+    text = str(arguments)
     try:
-        is_object = not arguments or isinstance(json.loads(arguments), dict)
+        found = json.loads(text) if text else {}
+        if isinstance(found, str):
+            text, found = found, json.loads(found)
     except ValueError:
-        return arguments
+        return text
     except RecursionError:
-        is_object = False
-    return arguments if is_object else f"no readable object: {arguments}"
+        found = None
+    return text if isinstance(found, dict) else f"no readable object: {text}"

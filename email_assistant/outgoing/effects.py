@@ -37,12 +37,9 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_LOOKS: Final = 4
-"""Times that Google is asked, on later and later tries, before an effect is called unknown."""
-_LATE: Final = timedelta(hours=2)
-"""So long after a letter was sent is looked for a draft of it whose creation was not answered."""
-_LIMIT_BORNE: Final = timedelta(hours=1)
-"""So long a limit of the other side's is waited out before a person is asked."""
+_LOOKS: Final = 4  # times that Google is asked, on later and later tries, before an effect is called unknown
+_LATE: Final = timedelta(hours=2)  # so long after a letter was sent, a draft of it is looked for that nobody answered
+_LIMIT_BORNE: Final = timedelta(hours=1)  # so long a limit of the other side's is borne before a person is asked
 
 _ENTRY = """account_id, key, tool, state, draft_id, orphans, external_id, result, looks, started_at, mark,
             gmail_thread, sent_thread, lost_draft"""
@@ -179,6 +176,11 @@ class Ledger:
 
     async def of_run(self, run_id: UUID) -> list[Effect]:
         return await self._effects("run_id = %s", run_id)
+
+    async def of_mail(self, run_id: UUID) -> list[Effect]:
+        """Of all runs of a run's mail."""
+        same = "select r.id from runs r join runs this on this.account_id = r.account_id and this.mail_id = r.mail_id"
+        return await self._effects(f"run_id in ({same} where this.id = %s)", run_id)
 
     async def done_of(self, run_ids: Sequence[UUID]) -> list[Effect]:
         """What has happened in these runs, in order."""

@@ -8,14 +8,14 @@ from uuid import UUID
 from pydantic import Field
 
 from email_assistant.accounts.accounts import Accounts
-from email_assistant.mail.address import address_of, is_recipient
+from email_assistant.mail.address import address_of
 from email_assistant.mail.compose import compose_mail, reply_subject
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.letters import Letter
 from email_assistant.tools import senders
 from email_assistant.tools.offered_times import OfferedTimes
 from email_assistant.tools.sending import SendingTool
-from email_assistant.tools.spec import Arguments, Call, Review, StringList, ToolError, ToolSpec
+from email_assistant.tools.spec import Arguments, Call, Kind, Review, StringList, ToolError, ToolSpec
 
 LETTER: Final = "send_email_tool"  # what the tools are called that send a mail, the mail agent's and a chat's
 
@@ -59,16 +59,14 @@ class SendEmailTool(SendingTool):
         given = SendEmail.model_validate(self.spec.parse(arguments).model_dump())
         if given.email_id and given.email_id not in run["mails"]:
             raise ToolError(f"email_id: this run answers {run['mail']}, not {given.email_id}")
-        to = given.email_address or run["reply"]["to"]
-        if not to:
+        account, reply = await self._accounts.get(UUID(run["account_id"])), run["reply"]
+        if not (given.email_address or reply["to"]):
             raise ToolError("email_address: the mail names no address to reply to")
-        account = await self._accounts.get(UUID(run["account_id"]))
-        reply, copies = run["reply"], given.additional_recipients
+        to, copies = senders.recipients(given.email_address or reply["to"], given.additional_recipients)
         if "additional_recipients" not in arguments and address_of(to) == str(reply["to"]).lower():
-            copies = reply["also_to"]
+            to, copies = senders.recipients(to, [*copies, *reply["also_to"]])
         copies = senders.without_oneself(account, copies, reply["addressed"])
-        if wrong := [a for a in (to, *copies) if not is_recipient(a)]:
-            raise ToolError(f"not an e-mail address: {', '.join(wrong)}")
+        senders.check_not_oneself_alone(account, [to, *copies])
         identity = senders.identity_of(account, reply["addressed"])
         senders.check_unchanged(account, given.from_address, identity)
         complete = {**arguments, "email_address": to, "additional_recipients": copies}
@@ -83,6 +81,11 @@ class SendEmailTool(SendingTool):
 
     async def letter(self, call: Call, arguments: Mapping[str, Any]) -> Letter:
         return await _reply(call, SendEmail.model_validate(arguments))
+
+
+def is_blank(kind: Kind, arguments: Mapping[str, Any]) -> bool:
+    """Whether what is proposed is a letter that the person is to write, as nothing was proposed for their mail."""
+    return kind == "draft" and not arguments.get("response_text", "blank")
 
 
 async def written(call: Call, arguments: Mapping[str, Any]) -> Letter | None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from email_assistant.accounts.account import Account, Identity
 from email_assistant.google.gmail import Gmail
-from email_assistant.mail.address import Address, address_of, is_valid_address
+from email_assistant.mail.address import Address, address_of, is_recipient, is_valid_address, split_recipients
 from email_assistant.mail.message import Mail, reply_addresses
 from email_assistant.tools.spec import ToolError
 
@@ -88,6 +88,32 @@ def without_oneself(account: Account, recipients: Iterable[str], addressed: Sequ
     answers themselves. Another of their own that somebody put there stays."""
     own = {recipient: account.identity(address_of(recipient)) for recipient in recipients}
     return [recipient for recipient, identity in own.items() if identity is None or identity.address not in addressed]
+
+
+def recipients(to: str, copies: Iterable[str]) -> tuple[str, list[str]]:
+    """Whom a letter goes to, and who gets a copy: each once by address, where it stands first. Of several in `to` the
+    first is written to, and the others get a copy.
+
+    Raises:
+        ToolError: one is no e-mail address.
+    """
+    written = [to, *copies]
+    named = [
+        entry for each in written for entry in ([each] if is_recipient(each) else split_recipients(each) or [each])
+    ]
+    if wrong := [entry for entry in named if not is_recipient(entry)]:
+        raise ToolError(f"not an e-mail address: {', '.join(wrong)}")
+    each_once: dict[str, str] = {}
+    for entry in named:
+        each_once.setdefault(address_of(entry), entry)
+    first, *others = each_once.values()
+    return first, others
+
+
+def check_not_oneself_alone(account: Account, recipients: Iterable[str]) -> None:
+    """Raises ToolError: an answer would reach nobody but the person."""
+    if all(account.is_own(address_of(each)) for each in recipients):
+        raise ToolError("email_address: that is the person you work for; an answer goes to somebody else")
 
 
 def left_out(everyone: Iterable[str], more: int, arguments: Mapping[str, Any]) -> list[str]:

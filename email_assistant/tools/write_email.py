@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import Field
 
 from email_assistant.accounts.accounts import Accounts
-from email_assistant.mail.address import address_of, is_recipient
+from email_assistant.mail.address import address_of
 from email_assistant.mail.charset import one_line
 from email_assistant.mail.compose import compose_mail, reply_subject
 from email_assistant.mail.message import references_of
@@ -59,15 +59,14 @@ class WriteEmailTool(SendingTool):
         to = given.email_address or next(iter(wanted), None)
         if not to:
             raise ToolError("email_address: say to whom")
-        copies, identity = given.additional_recipients, account.new_mail_identity
+        (to, copies), identity = senders.recipients(to, given.additional_recipients), account.new_mail_identity
         if answered:
             identity = senders.answers_as(account, answered.mail)
             addressed = senders.addressed_to(account, answered.mail)
             if "additional_recipients" not in arguments and address_of(to) == wanted[0].lower():
-                copies = wanted[1:]
+                to, copies = senders.recipients(to, [*copies, *wanted[1:]])
             copies = senders.without_oneself(account, copies, addressed)
-        if wrong := [a for a in (to, *copies) if not is_recipient(a)]:
-            raise ToolError(f"not an e-mail address: {', '.join(wrong)}")
+            senders.check_not_oneself_alone(account, [to, *copies])
         senders.check_unchanged(account, given.from_address, identity)
         has_copies = bool(copies) or len(wanted) > 1  # that others were left out on purpose must not be forgotten
         return {

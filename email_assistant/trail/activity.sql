@@ -22,10 +22,10 @@ group by day
 {days}
 select day, count(*) as decided,
        count(*) filter (where decision->>'type' = 'accept' and kind in ('draft', 'meeting')) as unchanged,
-       count(*) filter (where kind in ('draft', 'meeting')) as proposals,
+       count(*) filter (where kind in ('draft', 'meeting') and 'accept' = any(allowed)) as proposals,
        count(distinct mail_id) filter (where decision->>'type' in ('accept', 'edit') and kind = 'draft') as answered,
        count(distinct mail_id) filter (where decision->>'type' = 'accept' and kind = 'draft') as as_proposed,
-       count(*) filter (where decision->>'type' in ('accept', 'edit') and kind = 'draft'
+       count(*) filter (where decision->>'type' in ('accept', 'edit') and kind = 'draft' and 'accept' = any(allowed)
                         and args->>'response_text' is distinct from %(gone)s) as letters,
        percentile_cont(0.5) within group (order by extract(epoch from decided_at - i.created_at))
            filter (where isfinite(i.created_at))::float8 as median_seconds
@@ -40,7 +40,7 @@ select day, coalesce(i.reopened->'args'->>'response_text', i.args->>'response_te
        coalesce(i.decision->'args'->>'response_text', '') as approved
 from days d join inbox_items i on i.user_id = %(user)s and i.account_id = d.account_id
      and i.decided_at >= d.starts and i.decided_at < d.ends
-where i.kind = 'draft' and i.decision->>'type' = 'edit' and i.args->>'response_text' is distinct from %(gone)s
+where i.kind = 'draft' and i.decision->>'type' = 'edit' and 'accept' = any(i.allowed) and i.args->>'response_text' is distinct from %(gone)s
 
 -- name: learned
 {days}

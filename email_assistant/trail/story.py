@@ -16,6 +16,7 @@ from email_assistant.mail.message import NOT_KEPT
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.rules import Rule, said_of
 from email_assistant.outgoing.entry import server_at
+from email_assistant.tools.send_email import is_blank
 
 What = Literal[
     "received", "classified", "corrected", "started", "retried", "proposed", "decided", "applied", "superseded",
@@ -213,7 +214,8 @@ def _of_item(item: Row) -> Iterator[Happening]:
 
     proposed = args_in(item["args"])
     why = item["asked_because"] or item["because"]
-    text = _PROPOSED[item["kind"]] + (f" You were asked because {why}." if why else "")
+    begins = "You were given a reply to write." if is_blank(item["kind"], proposed) else _PROPOSED[item["kind"]]
+    text = begins + (f" You were asked because {why}." if why else "")
     yield event(item["created_at"], "proposed", text, action=item["action"], args=proposed)
     if decision := decision_in(item["decision"]):
         answer, args = decision["type"], decision["args"]

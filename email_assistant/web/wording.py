@@ -73,7 +73,8 @@ def counted(kind: Kind, count: int) -> str:
 def buttons(item: Item) -> Mapping[Button, str]:
     """What each answer is called on the page and in the terminal."""
     by_action = _BUTTONS.get(item.action, {}) if item.kind == "confirmation" else {}
-    return {**_BUTTONS["any"], **_BUTTONS.get(item.kind, {}), **by_action, **(_BUTTONS["held"] if item.is_held else {})}
+    special = _BUTTONS["held"] if item.is_held else _BUTTONS["blank"] if item.is_blank else {}
+    return {**_BUTTONS["any"], **_BUTTONS.get(item.kind, {}), **by_action, **special}
 
 
 def dismissal(item: Item) -> dict[str, str]:

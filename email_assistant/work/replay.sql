@@ -35,6 +35,7 @@ select 'drafts' as what, r.id as run_id, r.input, r.account_id, m.gmail_id as ma
 from runs r join mails m on m.account_id = r.account_id and m.gmail_id = r.mail_id
 cross join lateral (
     select group_id, created_at from inbox_items where run_id = r.id and interrupt_id is not null and kind <> 'notification'
+    and (kind <> 'draft' or 'accept' = any(allowed))
     order by created_at, id limit 1) as asked
 cross join lateral (
     select json_agg(json_build_array(

@@ -94,6 +94,44 @@ class TestTheLetter:
         assert decision["args"]["additional_recipients"] == ["eve@example.net", "dan@example.net"]
 
 
+class TestABlankLetter:
+    """Where nothing was proposed."""
+
+    BLANK = DRAFT | {"response_text": ""}
+    NOTHING = "You are asked because nothing was proposed: the assistant ended without an answer"
+
+    async def asked(self, home: Home) -> Item:
+        _, _, run = await home.mail(await home.account())
+        because = self.NOTHING.partition("because ")[2]
+        return await home.ask(run, args=self.BLANK, allowed=["edit", "ignore", "response"], because=because)
+
+    async def test_the_person_writes_it(self, home: Home, visit: Open) -> None:
+        item = await self.asked(home)
+        async with visit() as v:
+            await v.go()
+            assert "nothing was proposed" in await v.page.locator(f"#row-{item.id}").inner_text()
+            await v.go(f"/items/{item.id}")
+            assert await v.page.locator(".part").get_by_text(self.NOTHING).count() == 1
+            await v.looks()
+            send = v.page.get_by_role("button", name="Send", exact=True)
+            assert await send.count() == 0  # there is nothing yet
+            assert await v.page.get_by_role("button", name="Shorter").count() == 0
+            await v.page.locator(LETTER).fill(TYPED)
+            await send.click()
+            await v.page.get_by_text("Sending").first.wait_for()
+            assert v.complaints == []
+        assert (await home.item(item.id)).decision == {"type": "edit", "args": DRAFT | {"response_text": TYPED}}
+
+    async def test_or_has_the_assistant_try_again(self, home: Home, visit: Open) -> None:
+        item = await self.asked(home)
+        async with visit(path=f"/items/{item.id}") as v:
+            await v.press("n")
+            await v.page.get_by_text("Writing it anew…").wait_for()
+            assert v.complaints == []
+        said = (await home.item(item.id)).decision
+        assert said == {"type": "response", "args": REFINEMENTS["try again"].words}
+
+
 class TestWrittenAnew:
     @pytest.mark.parametrize(
         ("way", "name"),

@@ -45,7 +45,7 @@ def tool(name: str, **args: Any) -> ToolCall:
     return ToolCall(name, args)
 
 
-def broken_tool(name: str, arguments: str) -> ToolCall:
+def broken_tool(name: str, arguments: Any) -> ToolCall:
     """A call whose arguments are sent as they are."""
     return ToolCall(name, {}, raw=arguments)
 

@@ -314,9 +314,10 @@ class TestFault10:
             google.fault("events.list", status=403, reason="forbidden")
             return look
 
-        model.script([look, look_in_vain, [DONE]])
+        model.script([look, look_in_vain, [reply("Thursday.")]])
         shared.look_at_the_settings_again(daemon, google)
-        daemon.until_done(google.deliver(BOB, "Lunch?", ASKS))
+        google.deliver(BOB, "Lunch?", ASKS)
+        daemon.pending()
 
         shown, refused = model.calls("response")[2].tool_results
         headings = [f"{day + timedelta(days=n):%A %d-%m-%Y} ({new_york.key})" for n in range(3)]

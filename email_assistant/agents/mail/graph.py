@@ -31,6 +31,7 @@ from email_assistant.google.errors import NotFound, Refused, Transient
 from email_assistant.memory.rules import Rule, numbered
 from email_assistant.memory.senders import BY_RULE, SenderRule, believed, deciding
 from email_assistant.spans import in_span
+from email_assistant.tools.send_email import LETTER, is_blank
 from email_assistant.tools.spec import Answer, Call, FormNeeded
 from email_assistant.usage import BudgetSpent
 
@@ -96,7 +97,20 @@ class MailAgent(Assistant):
         if answer["type"] != "response":
             return Command(goto=END)
         opening = f"{state['opening']}\n\nInstruction from the person: {answer['args']}"
-        return Command(goto="response_agent", update={"messages": [HumanMessage(opening)]})
+        return Command(goto="response_agent", update={"messages": [HumanMessage(opening)], "word": "told"})
+
+    async def to_write(self, run: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
+        if await self.ledger.of_mail(UUID(run["id"])):
+            return None
+        to, others = run["reply"]["to"] or "", run["reply"]["also_to"]
+        copies = {"additional_recipients": others} if others else {}
+        return LETTER, {"response_text": "", "email_address": to, **copies}
+
+    def question(self, name: str, args: dict[str, Any], call_id: str, teaches: bool) -> dict[str, Any]:
+        asked = super().question(name, args, call_id, teaches)
+        if is_blank(asked["kind"], args):  # there is nothing to be sent yet
+            asked["allowed"] = [each for each in asked["allowed"] if each != "accept"]
+        return asked
 
     async def propose(self, state: LoopState) -> AIMessage:
         run = state["run"]

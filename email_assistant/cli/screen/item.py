@@ -107,9 +107,10 @@ class ItemScreen(LiveScreen):
             self.inbox.push_screen(RespondScreen(seen))
 
     def action_refine(self, name: str) -> None:
-        """Have a letter written anew."""
-        if (seen := self._open_to("response")) and seen.item.kind == "draft":
-            answer = {"type": "response", "args": REFINEMENTS[name].words}
+        """Have a letter written anew, or one where none was proposed."""
+        refinement, seen = REFINEMENTS[name], self._open_to("response")
+        if seen and seen.item.kind == "draft" and refinement.of_blank == seen.item.is_blank:
+            answer = {"type": "response", "args": refinement.words}
             self.inbox.answer(seen.item, answer, then=self.action_back)
 
     def action_files(self) -> None:

@@ -78,7 +78,9 @@ class CardPart:
     @property
     def refinements(self) -> Mapping[str, Refinement]:
         """The changes that are asked for by one key."""
-        return REFINEMENTS if self.letter and "response" in self.item.allowed and self.item.chat is None else {}
+        if not (self.letter and "response" in self.item.allowed and self.item.chat is None):
+            return {}
+        return {name: each for name, each in REFINEMENTS.items() if each.of_blank == self.item.is_blank}
 
     def said(self, button: str) -> dict[str, Any]:
         """The answer of who wants it different. Raises Invalid."""

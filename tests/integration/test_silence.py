@@ -1,0 +1,201 @@
+"""A mail that was to be answered ends in something that the person sees, and a call that is made twice is done once."""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from email_assistant.inbox.items import Invalid, Item
+from tests.doubles.google import Google
+from tests.doubles.model import Model, ToolCall, broken_tool, tool
+from tests.integration.conftest import Start
+from tests.integration.home import Home, in_one_loop
+from tests.integration.scene import ADA, BOB, DONE, meeting, reply
+
+LINK_WITH_MORE = reply("Friday is fine.", email_address="mailto:bob@example.org?subject=Hello")
+
+
+def addressed(to: str, *copies: str) -> ToolCall:
+    return reply("Friday is fine.", email_address=to, additional_recipients=list(copies))
+
+
+async def blank(home: Home) -> Item:
+    """The only thing that waits: a letter that the person is to write."""
+    [item] = await home.pending()
+    assert (item.kind, item.action, item.args["response_text"]) == ("draft", "send_email_tool", "")
+    assert item.args["email_address"] == "bob@example.org"
+    assert item.allowed == ["edit", "ignore", "response"]
+    return item
+
+
+@in_one_loop
+class TestNothingProposed:
+    @pytest.mark.parametrize(
+        ("says", "why"),
+        [
+            ([LINK_WITH_MORE, DONE], "not an e-mail address: mailto:bob@example.org?subject=Hello"),
+            ([DONE], "the assistant ended without an answer"),
+            ([addressed("nobody"), DONE], "not an e-mail address: nobody"),
+            ([addressed(ADA), DONE], "email_address: that is the person you work for"),
+            ([tool("no_such_tool"), DONE], "no_such_tool"),
+        ],
+        ids=["refused, then done", "done at once", "no address", "to oneself", "no such tool"],
+    )
+    async def test_the_person_is_told_and_can_write_it(
+        self, home: Home, google: Google, model: Model, says: Sequence[ToolCall], why: str
+    ) -> None:
+        model.script([[call] for call in says])
+        mail_id = await home.receive()
+        item = await blank(home)
+        assert "You are asked because nothing was proposed: " in item.warnings[0]
+        assert why in item.warnings[0]
+        assert (await home.mail(mail_id)).state == "waiting"
+        with pytest.raises(Invalid):
+            await home.decide(item, "accept")
+        await home.answer(item, "edit", {**item.args, "response_text": "I say it myself."})
+        assert [sent.text for sent in google.sent] == ["I say it myself."]
+        assert (await home.mail(mail_id)).state == "done"
+        assert len(model.calls("response")) == len(says)  # it is done with that
+
+    async def test_they_can_have_it_tried_again_and_again(self, home: Home, google: Google, model: Model) -> None:
+        model.script([[DONE], [DONE], [reply("Friday is fine."), DONE]])
+        await home.receive()
+        for _ in range(2):
+            await home.answer(await blank(home), "response", "Propose an answer.")
+        [item] = await home.pending()
+        assert item.args["response_text"] == "Friday is fine."
+        assert not item.warnings
+        await home.answer(item, "accept")
+        assert [sent.text for sent in google.sent] == ["Friday is fine."]
+
+    async def test_what_they_dismiss_is_done_with(self, home: Home, google: Google, model: Model) -> None:
+        model.script([[DONE]])
+        mail_id = await home.receive()
+        await home.answer(await blank(home), "ignore")
+        assert (await home.mail(mail_id)).state == "done"
+        assert (google.sent, model.calls("memory")) == ([], [])
+
+    async def test_what_they_are_told_to_leave_ends_there(self, home: Home, model: Model) -> None:
+        model.on_triage("notify")
+        model.script([[DONE]])
+        mail_id = await home.receive()
+        [notice] = await home.pending()
+        await home.answer(notice, "response", "I have answered by phone: leave it.")
+        assert (await home.pending(), (await home.mail(mail_id)).state) == ([], "done")
+
+    async def test_what_they_asked_for_and_was_refused_does_not(self, home: Home, model: Model) -> None:
+        model.on_triage("notify")
+        model.script([[LINK_WITH_MORE], [DONE]])
+        await home.receive()
+        [notice] = await home.pending()
+        await home.answer(notice, "response", "Say yes.")
+        await blank(home)
+
+    @pytest.mark.parametrize("answer", ["accept", "ignore", "response"])
+    async def test_where_they_have_decided_something_nothing_follows(
+        self, home: Home, model: Model, answer: str
+    ) -> None:
+        refused = [] if answer == "response" else [[addressed("nobody")]]
+        model.script([[reply("Friday is fine.")], *refused, [DONE]])
+        mail_id = await home.receive()
+        [item] = await home.pending()
+        await home.answer(item, answer, "No answer is needed." if answer == "response" else None)
+        assert (await home.pending(), (await home.mail(mail_id)).state) == ([], "done")
+
+    async def test_no_empty_draft_is_left_at_gmail(self, home: Home, google: Google, model: Model) -> None:
+        await home.app.inbox.set_mode(home.app.accounts, await home.account(), "draft")
+        model.script([[DONE]])
+        await home.receive()
+        await blank(home)
+        assert google.calls("drafts.create") == []
+
+
+@in_one_loop
+class TestPlainlyMeant:
+    @pytest.mark.parametrize(
+        ("given", "to", "copies"),
+        [
+            (addressed("mailto:bob@example.org"), "bob@example.org", []),
+            (addressed("MAILTO:bob@example.org"), "bob@example.org", []),
+            (addressed("bob@example.org, carol@example.org"), "bob@example.org", ["carol@example.org"]),
+            (addressed("bob@example.org; carol@example.org"), "bob@example.org", ["carol@example.org"]),
+            (addressed("bob@example.org\ncarol@example.org"), "bob@example.org", ["carol@example.org"]),
+            (addressed("bob@example.org", "mailto:carol@example.org"), "bob@example.org", ["carol@example.org"]),
+            (
+                addressed("Bob@Example.org", "bob@example.org", "x@example.org", "X@example.org"),
+                "Bob@Example.org",
+                ["x@example.org"],
+            ),
+        ],
+    )
+    async def test_whom_it_goes_to(self, home: Home, model: Model, given: ToolCall, to: str, copies: list[str]) -> None:
+        model.script([[given]])
+        await home.receive()
+        [item] = await home.pending()
+        assert item.args["response_text"] == "Friday is fine."
+        assert (item.args["email_address"], item.args.get("additional_recipients", [])) == (to, copies)
+
+    @pytest.mark.parametrize("written", [lambda args: args, lambda args: json.dumps(json.dumps(args))])
+    async def test_arguments_that_are_no_string_of_an_object(
+        self, home: Home, model: Model, written: Callable[[Any], Any]
+    ) -> None:
+        model.script([[broken_tool("send_email_tool", written(reply("Friday is fine.").args))]])
+        await home.receive()
+        [item] = await home.pending()
+        assert item.args["response_text"] == "Friday is fine."
+
+
+@in_one_loop
+class TestTwiceTheSame:
+    async def test_it_is_one_item_and_one_letter(self, home: Home, google: Google, model: Model) -> None:
+        """They differ as they are written, and are the same as they are carried out."""
+        model.script([[reply("Friday is fine."), addressed("mailto:bob@example.org"), DONE]])
+        await home.receive()
+        [item] = await home.pending()
+        await home.answer(item, "accept")
+        assert [sent.text for sent in google.sent] == ["Friday is fine."]
+        assert await home.pending() == []
+
+    async def test_the_model_is_told_of_both(self, home: Home, google: Google, model: Model) -> None:
+        model.script([[reply("Friday is fine."), reply("Friday is fine.")], [DONE]])
+        await home.receive()
+        [item] = await home.pending()
+        await home.answer(item, "edit", {**item.args, "response_text": "Friday, then."})
+        assert [sent.text for sent in google.sent] == ["Friday, then."]
+        first, second = model.calls("response")[-1].tool_results
+        assert first == second
+
+    async def test_one_invitation_goes_out(self, home: Home, google: Google, model: Model) -> None:
+        model.script([[meeting(), reply("See you then."), meeting(), DONE]])
+        await home.receive()
+        items = await home.pending()
+        assert sorted(item.kind for item in items) == ["draft", "meeting"]
+        for item in items:
+            await home.decide(item, "accept")
+        await home.carry_on()
+        assert (len(google.calls("events.insert")), len(google.sent)) == (1, 1)
+
+    async def test_a_second_letter_to_the_same_says_that_one_was_sent(self, home: Home, model: Model) -> None:
+        model.script([[reply("Friday is fine.")], [reply("Or Monday?")], [DONE]])
+        await home.receive()
+        [first] = await home.pending()
+        await home.answer(first, "accept")
+        [second] = await home.pending()
+        assert any("sent" in note for note in second.notes), second.notes
+
+
+class TestOverHttp:
+    def test_the_card_takes_the_letter_that_is_written(self, connect: Start, google: Google, model: Model) -> None:
+        daemon = connect()
+        daemon.up()
+        model.script([[DONE]])
+        mail_id = google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+        [item] = daemon.pending()
+        shown = daemon.cli("inbox", "show", item["id"])
+        assert "nothing was proposed" in shown
+        refused = daemon.http.post(f"/api/inbox/{item['id']}/decision", json={"type": "accept"})
+        assert refused.status_code == 422
+        daemon.cli("inbox", "edit", item["id"], "response_text=I say it myself.")
+        daemon.until_done(mail_id)
+        assert [sent.text for sent in google.sent] == ["I say it myself."]
