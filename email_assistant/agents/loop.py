@@ -203,7 +203,7 @@ class Loop:
         message = AIMessage("", id=_new_id(), tool_calls=[call, done])
         because = f"nothing was proposed: {_why_nothing([*before, *answers])}"
         place = self.agent.place(name)
-        asked = CallState(call=call, teaches=False, group=str(message.id), because=because, place=place)
+        asked = CallState(call=call, teaches=True, group=str(message.id), because=because, place=place)
         update = {"messages": [*answers, message], "decisions": Overwrite({}), "fields": {}, "word": "blank"}
         return Command(goto=[Send(self._stage(call), asked)], update=update)
 

@@ -174,13 +174,11 @@ def respond(item: ItemId, text: Annotated[str, typer.Argument(help="Your answer,
 async def done(
     items: Annotated[list[str], typer.Argument(metavar="ITEM...", help="Ids, or their first characters.")],
 ) -> None:
-    """Put notices away. Nothing is learned from that."""
+    """Dismiss: put them away, with nothing done about them. Nothing is learned from that."""
     async with answering.opened_inbox() as app:
         found = [await app.inbox.find(app.user_id, each) for each in items]
-        if other := next((item for item in found if item.kind != "notification"), None):
-            raise CommandError(f"{str(other.id)[:8]} is no notice; `inbox show` says what it takes")
         for item in found:
-            put_away = await answering.take(app, item, {"type": "accept"})
+            put_away = await answering.take(app, item, {"type": "done"})
             out.print(f"{str(item.id)[:8]}: put away.{answering.way_back(put_away)}", soft_wrap=True)
         kept = await answering.why_kept(app, found)
     if kept:
@@ -189,7 +187,9 @@ async def done(
 
 @app.command()
 def ignore(item: ItemId) -> None:
-    """Dismiss it: nothing is done; of a notice: such mail needs none. Something may be learned from that."""
+    """Not such mail: nothing is done about it, and it is learned that such mail needs no answer, or no notice.
+
+    `inbox done` puts it away and teaches nothing; `mails correct MAIL ignore` says so of all mail from its sender."""
     run(lambda: answering.decide(item, {"type": "ignore"}))
 
 

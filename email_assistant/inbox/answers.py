@@ -11,6 +11,8 @@ from email_assistant.inbox.standing import Part, acts, said_of
 from email_assistant.tools.send_email import LETTER
 from email_assistant.tools.spec import ToolError, check_storable
 
+DONE = "done"
+"""What puts an item of any kind away and teaches nothing; it is kept as the answer that has nothing done."""
 Complete = Callable[[Mapping[str, Any], str, dict[str, Any]], Awaitable[dict[str, Any]]]
 """Checks and completes a call's arguments for a run; raises ToolError."""
 
@@ -38,6 +40,8 @@ class Answers:
     async def _decision(self, item: Item, answer: Mapping[str, Any]) -> dict[str, Any]:
         """Raises Invalid."""
         kind, args = answer.get("type"), answer.get("args")
+        if kind == DONE:
+            kind = "accept" if item.kind == "notification" and "accept" in item.allowed else "ignore"
         try:
             check_storable(args)
         except ToolError as error:

@@ -169,6 +169,11 @@ class Item:
         return is_blank(self.kind, self.args)
 
     @property
+    def is_about_mail(self) -> bool:
+        """Whether dismissing it can say something of mail like the one it is about."""
+        return self.mail_id is not None and self.kind not in ("in_doubt", "link")
+
+    @property
     def marks(self) -> list[Mark]:
         """What must be seen before this is decided; of what the person has edited, what still stands there."""
         unasked = [Mark.unasked(self.because)] if self.because and self._is_as_proposed else []

@@ -2,7 +2,7 @@
 
 import logging
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -17,7 +17,7 @@ from email_assistant.db import threads
 from email_assistant.db.pool import Connection, Pool, Statement, fetched
 from email_assistant.gate import ledger, sessions
 from email_assistant.inbox import rows
-from email_assistant.inbox.answers import Answers, Complete, became, check_shown, overturned, shadowed
+from email_assistant.inbox.answers import DONE, Answers, Complete, became, check_shown, overturned, shadowed
 from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
 from email_assistant.inbox.reading import Items
 from email_assistant.inbox.recipients import addresses_in, unproposed
@@ -29,7 +29,8 @@ log = logging.getLogger(__name__)
 Enqueue = Callable[[Connection, UUID, datetime | None], Awaitable[None]]
 """Wakes a conversation, for a person, at a time or at once, in the caller's transaction."""
 Answer = Mapping[str, Any]
-"""{type: accept | edit | ignore | response, args}: for edit the tool's arguments, for response a text."""
+"""{type: accept | edit | ignore | response | done, args}: for edit the tool's arguments, for response a text. Only
+`done` teaches nothing."""
 
 _EXPIRED_AT_ONCE = 200
 _LOCK_THREAD = "select from threads where id = (select thread_id from inbox_items where id = %s) for no key update"
@@ -120,7 +121,8 @@ class Inbox(Items):
         decision = await self._answers.read(item, answer)
         window = self._undo_window if undo_window is None else undo_window
         try:
-            await self._decide([(item, decision)], by, window, teaches=teaches)
+            neutral = () if teaches and answer.get("type") != DONE else (item.id,)
+            await self._decide([(item, decision)], by, window, neutral)
         except _TakenMeanwhile:
             now = await self.get(user_id, item_id)
             if now.asked != item.asked or not await self._answers.is_repeat(now, answer):
@@ -182,6 +184,7 @@ class Inbox(Items):
         self, user_id: UUID, parts: Sequence[tuple[Item, str | None, Answer]], by: str, *, among_others: bool
     ) -> list[Outcome]:
         at_fault = parts[0][0].id
+        neutral = [item.id for item, _, answer in parts if answer.get("type") == DONE]
         try:
             decisions: list[tuple[Item, Answer]] = []
             for item, shown, answer in parts:
@@ -192,7 +195,7 @@ class Inbox(Items):
                     check_shown(item, shown, among_others=among_others)
                 decisions.append((item, await self._answers.read(item, answer)))
             if decisions:
-                await self._decide(decisions, by, self._undo_window)
+                await self._decide(decisions, by, self._undo_window, neutral)
         except (NoItem, Conflict, Invalid, psycopg.Error) as refused:
             at_fault = refused.item_id if isinstance(refused, _TakenMeanwhile) else at_fault
             aside = Conflict(f"not taken, as another part of the same proposal was not: {refused}")
@@ -212,12 +215,17 @@ class Inbox(Items):
         await self._decide(decisions, by, window=None)
 
     async def _decide(
-        self, decisions: Sequence[tuple[Item, Answer]], by: str, window: timedelta | None, *, teaches: bool = True
+        self,
+        decisions: Sequence[tuple[Item, Answer]],
+        by: str,
+        window: timedelta | None,
+        neutral: Collection[UUID] = (),
     ) -> None:
         """Take checked answers to items of one conversation: all or none.
 
         Args:
             window: how long they can be undone; None: not at all, and nobody is woken, as the caller carries them out.
+            neutral: the items whose answers teach nothing.
 
         Raises:
             Conflict: of the first that is pending no more.
@@ -228,6 +236,7 @@ class Inbox(Items):
                     if item.is_held:
                         await _release(conn, item, decision, by)
                         continue
+                    teaches = item.id not in neutral
                     undo_until = await self._take(conn, item, decision, by, window or timedelta(0), teaches=teaches)
                 await self._reopen_accepted(conn, decisions, by)
                 if window is not None and not decisions[0][0].is_held:

@@ -77,6 +77,8 @@ class Lesson:
         if said and said.by_key:
             return None
         match answer["type"]:
+            case "edit" if item.is_blank:  # nothing was proposed that they would have had otherwise
+                return None
             case "edit":
                 did = "The person edited the proposal before accepting it."
                 changes = difference(item.args, answer["args"], others)

@@ -1,7 +1,7 @@
 """The JSON that the API takes and gives."""
 
 from datetime import datetime
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -27,10 +27,10 @@ class Given(BaseModel):
 
 
 class Decision(Given):
-    """A person's answer to an item. Of a notice, accept puts it away and teaches nothing; ignore says that such mail
-    needs none."""
+    """A person's answer to an item. done puts it away, of whatever kind it is, and teaches nothing: of a notice it is
+    accept, of all else nothing is done. ignore says that such mail needs no notice, or no answer."""
 
-    type: Answer
+    type: Answer | Literal["done"]
     args: dict[str, Any] | str | None = Field(
         None, description="For edit all of the tool's arguments, for response a text, else nothing."
     )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from email_assistant.tools.overview import ToolRow
     from email_assistant.work.rows import RunRow
 
-Button = Answer | Literal["change"]
+Button = Answer | Literal["change", "done"]
 _WORDS: Mapping[str, Any] = load(files("email_assistant.web").joinpath("wording.yaml").read_text())
 
 WHAT_A_MAILBOX_ADDS: str = _WORDS["what a mailbox adds"]
@@ -75,11 +75,6 @@ def buttons(item: Item) -> Mapping[Button, str]:
     by_action = _BUTTONS.get(item.action, {}) if item.kind == "confirmation" else {}
     special = _BUTTONS["held"] if item.is_held else _BUTTONS["blank"] if item.is_blank else {}
     return {**_BUTTONS["any"], **_BUTTONS.get(item.kind, {}), **by_action, **special}
-
-
-def dismissal(item: Item) -> dict[str, str]:
-    """The answer by which it goes away: a notice is put away, which teaches nothing, anything else turned down."""
-    return {"type": "accept" if item.kind == "notification" and "accept" in item.allowed else "ignore"}
 
 
 def does(items: Sequence[Item]) -> str:

@@ -13,6 +13,7 @@ from email_assistant.db.lease import HELD, RowChange
 from email_assistant.db.pool import Connection, Pool, fetched, fetched_as
 from email_assistant.db.statements import statements
 from email_assistant.db.values import time_in_json
+from email_assistant.inbox.standing import EXPIRY
 from email_assistant.rehearsal.foretold import Foretold
 from email_assistant.rehearsal.learned import Truth
 from email_assistant.sync.news import RID_OF
@@ -113,7 +114,7 @@ class Judgements:
         return await self._settled[account_id].get(lambda: self._settle(account_id))
 
     async def _settle(self, account_id: UUID) -> tuple[list[Version], int]:
-        given = {"account": account_id, "name": str(account_id), "rid_of": list(RID_OF)}
+        given = {"account": account_id, "name": str(account_id), "rid_of": list(RID_OF), "expiry": EXPIRY}
         [row] = await fetched(self._pool, _SQL["settle"], given)
         versions = [Version(time_in_json(each["version"]), each["examples"], each["kept"]) for each in row["versions"]]
         return versions, int(row["known"])

@@ -53,6 +53,7 @@ found as (
         from unsettled cross join lateral (
             select kind, decision, applied_at from inbox_items
             where account_id = %(account)s and inbox_items.mail_id = unsettled.mail_id and status = 'applied'
+            and (teaches or decision->>'type' <> 'ignore')
             and kind in ('notification', 'draft', 'meeting', 'question') offset 0) as i
         union all
         select mail_id, 5, 0, 'ignore',
@@ -62,6 +63,9 @@ found as (
         select mail_id, 6, 0, case classification when 'respond' then 'notify' else classification end,
                greatest(received_at, triaged_at) + interval '14 days', 'silence'
         from unsettled where greatest(received_at, triaged_at) < clock_timestamp() - interval '14 days'
+        and not exists (  -- whoever put it away has not been silent
+            select from inbox_items i where i.account_id = %(account)s and i.mail_id = unsettled.mail_id
+            and i.status = 'applied' and not i.teaches and i.decision->>'type' = 'ignore' and i.decided_by <> %(expiry)s)
     ) as each order by mail_id, rank, place),
 settled as (
     update judgements j set truth = f.truth, known_by = f.by, known_at = f.at from unsettled u join found f using (mail_id)

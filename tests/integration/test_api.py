@@ -1112,7 +1112,8 @@ class TestItemPage:
             "accept": "Send",
             "edit": "Send as changed",
             "preview": "Show what I changed",
-            "ignore": "Dismiss",
+            "done": "Dismiss",
+            "ignore": "mail of this kind from them",
             "shorter": "Shorter",
             "friendlier": "Friendlier",
             "decline": "Decline",
@@ -1276,12 +1277,12 @@ class TestItemPage:
         shown = await page(browser, f"/items/{question.id}")
         assert "Which Friday?" in shown.text
         form = shown.form(f"/items/{question.id}")
-        assert set(form.buttons) == {"ignore", "response"}
+        assert set(form.buttons) == {"done", "ignore", "response"}
         assert list(form.values) == ["asked", "response"]
         _, _, run = await home.mail(account)
         doubt = await home.ask(run, "send_email_tool", DRAFT, kind="in_doubt", allowed=["accept", "ignore"])
         form = (await page(browser, f"/items/{doubt.id}")).form(f"/items/{doubt.id}")
-        assert form.buttons == {"accept": "Do it again", "ignore": "Leave it"}
+        assert form.buttons == {"accept": "Do it again", "done": "Leave it"}
         assert form.values == {"asked": "1"}
         posted = await browser.post(f"/items/{doubt.id}", data={"answer": "response", "response": "?"})
         assert posted.status_code == 422

@@ -13,11 +13,13 @@ import pytest_asyncio
 
 from email_assistant.inbox.feed import Feed
 from email_assistant.inbox.refinements import REFINEMENTS, Refined
+from email_assistant.memory.decisions import decisions
 from email_assistant.memory.rules import PROFILES
 from email_assistant.web.app import create_api
+from email_assistant.work.judgements import Judgements
 from tests.doubles.daemon import Daemon
 from tests.doubles.google import Google
-from tests.doubles.model import Model, ModelRequest
+from tests.doubles.model import Model, ModelRequest, tool
 from tests.integration.conftest import Start
 from tests.integration.home import Home, OpenHome, in_one_loop
 from tests.integration.scene import ADA, BOB, DONE, meeting, reply
@@ -304,6 +306,48 @@ class TestIgnoring:
         [asked] = model.calls("memory")
         assert "Zugspitze" not in asked.text
         assert "Mail to many from <sender>" in asked.text
+
+
+@in_one_loop
+class TestDismissing:
+    """Of one proposal it says nothing of other mail: it was there while another mail of the same sender waited."""
+
+    async def test_teaches_nothing_whatever_was_proposed(
+        self, home: Home, model: Model, http: httpx.AsyncClient
+    ) -> None:
+        model.on_memory(says("Mail from <sender> needs no reply."))
+        question = tool("Question", content="Which?")
+        model.script([[reply("See you."), meeting(), DONE], [question], [reply("Fine."), DONE], [reply("Fine."), DONE]])
+        mails = [await home.receive(f"Mail {n}") for n in range(4)]
+        one, *others = await home.pending()
+        given = await http.post(f"/api/inbox/{one.id}/decision", json={"type": "done"})
+        assert given.status_code == 200, given.text
+        together = {"items": [str(item.id) for item in others[:2]], "decision": {"type": "done"}}
+        assert {
+            each["status"] for each in (await http.post("/api/inbox/decisions", json=together)).json()["items"]
+        } == {200}
+        parts = [{"id": str(item.id), "type": "done"} for item in others[2:]]
+        answers = (await http.post("/api/inbox/decisions", json={"answers": parts})).json()["items"]
+        assert {each["status"] for each in answers} == {200}
+        await home.carry_on()
+        await home.works.learn(home.account_id)
+
+        assert {mail.id: mail.state for mail in await home.mails()} == dict.fromkeys(mails, "done")
+        assert (await rules(home), model.calls("memory"), home.google.sent) == ([], [], [])
+        assert await decisions(home.app.pool, home.account_id) == []
+        await home.sql("update mails set received_at = received_at - interval '15 days', triaged_at = '-infinity'")
+        await Judgements(home.app.pool).settle(home.account_id)
+        assert await home.sql("select truth from judgements") == [{"truth": None}] * 4
+
+    async def test_not_such_mail_does(self, home: Home, model: Model) -> None:
+        model.on_triage(heeds("respond"))
+        model.on_memory(says("Mail from <sender> needs no reply."))
+        model.script(lambda _: [reply("See you."), DONE])
+        await home.receive()
+        [item] = await home.pending()
+        await home.answer(item, "ignore")
+        assert await rules(home) == ["Mail from bob@example.org needs no reply."]
+        assert len(await decisions(home.app.pool, home.account_id)) == 1
 
 
 @in_one_loop

@@ -72,7 +72,7 @@ class TestNothingProposed:
     async def test_what_they_dismiss_is_done_with(self, home: Home, google: Google, model: Model) -> None:
         model.script([[DONE]])
         mail_id = await home.receive()
-        await home.answer(await blank(home), "ignore")
+        await home.answer(await blank(home), "done")
         assert (await home.mail(mail_id)).state == "done"
         assert (google.sent, model.calls("memory")) == ([], [])
 

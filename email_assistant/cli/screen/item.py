@@ -17,7 +17,7 @@ from email_assistant.cli.screen.respond import RespondScreen
 from email_assistant.inbox.refinements import REFINEMENTS
 from email_assistant.inbox.sentences import sentence
 from email_assistant.tools.spec import Answer
-from email_assistant.web.wording import buttons, dismissal
+from email_assistant.web.wording import buttons
 
 
 class ItemScreen(LiveScreen):
@@ -87,9 +87,9 @@ class ItemScreen(LiveScreen):
             self.inbox.answer(seen.item, {"type": "ignore"}, then=self.action_back)
 
     def action_turn_down(self) -> None:
-        """A notice is put away, anything else turned down."""
+        """It is put away, and teaches nothing."""
         if seen := self._open_to("ignore"):
-            self.inbox.answer(seen.item, dismissal(seen.item), then=self.action_back)
+            self.inbox.answer(seen.item, {"type": "done"}, then=self.action_back)
 
     def action_later(self) -> None:
         if seen := self._open_to():
@@ -145,7 +145,7 @@ class ItemScreen(LiveScreen):
             self.inbox.say(f"{words.became(item)}; nothing was changed", is_error=True)
             return None
         if answer and answer not in item.allowed:
-            takes = ", ".join(buttons(item)[each] for each in item.allowed)
+            takes = ", ".join(buttons(item)["done" if each == "ignore" else each] for each in item.allowed)
             self.inbox.say(f"This does not take that; it takes: {takes}.", is_error=True)
             return None
         return self._seen

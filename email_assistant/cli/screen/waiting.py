@@ -12,7 +12,7 @@ from email_assistant.cli.screen import words
 from email_assistant.cli.screen.base import LiveScreen
 from email_assistant.cli.screen.desk import Row
 from email_assistant.cli.screen.item import ItemScreen
-from email_assistant.web.wording import dismissal, does
+from email_assistant.web.wording import does
 
 _PAGE = 100
 _MOST = 1000  # no further than this the list goes; what is beyond is found by searching
@@ -152,7 +152,7 @@ class WaitingScreen(LiveScreen):
 
     def action_turn_down(self) -> None:
         if row := self._chosen():
-            self.inbox.answer(row.item, dismissal(row.item))
+            self.inbox.answer(row.item, {"type": "done"})
 
     def action_later(self) -> None:
         if row := self._chosen():

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from email_assistant.app import App
-from email_assistant.inbox.answers import check_shown
+from email_assistant.inbox.answers import DONE, check_shown
 from email_assistant.inbox.items import Conflict, Invalid, Item
 from email_assistant.inbox.refinements import BESIDE, REFINEMENTS, Refined, Refinement
 from email_assistant.inbox.sentences import sentence, would_do
@@ -145,7 +145,7 @@ async def answer_card(app: App, item: Item, posted: Mapping[str, str]) -> list[I
     part, _, button = posted.get("answer", "").rpartition(":")
     if button == "response" or button in REFINEMENTS:
         return await _pass_on(app, item, posted, part, button)
-    if "hash" in posted and button in ("accept", "edit", "ignore"):
+    if "hash" in posted and button in ("accept", "edit", "ignore", DONE):
         return await _answer_all(app, item, posted)
     given = answer_of(await form_of(app, item), posted)
     return [await app.inbox.decide(app.user_id, item.id, given, by=BY, asked=_asked(posted) or item.first_asked)]
@@ -179,8 +179,7 @@ async def _pass_on(app: App, item: Item, posted: Mapping[str, str], part_id: str
     for part in (told, *beside):
         check_shown(part.item, part.posted["hash"], among_others=False)
     others = [
-        (part, {"type": "ignore"} if "strike" in part.posted else {"type": "response", "args": words})
-        for part in beside
+        (part, {"type": DONE} if "strike" in part.posted else {"type": "response", "args": words}) for part in beside
     ]
     return await _decide_all(
         app, [(part.item.id, part.posted["hash"], given) for part, given in [(told, answer), *others]]
@@ -198,8 +197,9 @@ async def _decide_all(app: App, given: Sequence[tuple[UUID, str | None, Mapping[
 
 def _answer(part: CardPart, button: str) -> Mapping[str, Any] | None:
     """Raises Invalid."""
-    if "strike" in part.posted or button == "ignore":
-        return {"type": "ignore"} if "ignore" in part.item.allowed else None
+    if "strike" in part.posted or button in ("ignore", DONE):
+        kind = DONE if "strike" in part.posted else button
+        return {"type": kind} if "ignore" in part.item.allowed else None
     if part.can_be_done:
         return answer_of(part.form, {**part.posted, "answer": button})
     return {"type": "response", "args": part.response} if part.response.strip() else None

@@ -21,7 +21,7 @@ from email_assistant.web.pages.start import Start, Starting
 from email_assistant.web.pages.together import results_of, show_together
 from email_assistant.web.rendering import render
 from email_assistant.web.routers import for_pages
-from email_assistant.web.wording import KINDS, SHOWN, dismissal
+from email_assistant.web.wording import KINDS, SHOWN
 
 router = for_pages()
 
@@ -64,10 +64,8 @@ async def answer_all(
 
     async def step(item_id: UUID) -> Item:
         item = await app.inbox.get(app.user_id, item_id)
-        if kind == "done" and item.kind != "notification":
-            raise Invalid("this is no notice that could be put away")
         if kind != "snooze":
-            answer = {"type": _answer(kind, item), "args": response if kind == "response" else None}
+            answer = {"type": kind, "args": response if kind == "response" else None}
             return await app.inbox.decide(app.user_id, item_id, answer, by=BY)
         return await app.inbox.snooze(app.user_id, item_id, wake(until, zone[item.account]))
 
@@ -108,17 +106,6 @@ async def _whole(app: App, item_ids: Sequence[UUID]) -> list[UUID]:
         with suppress(NoItem):
             found += [part.id for part in await app.inbox.proposal(await app.inbox.get(app.user_id, item_id))]
     return found
-
-
-def _answer(button: str, item: Item) -> str:
-    """A notice that is done with is accepted: that teaches nothing."""
-    match button:
-        case "done":
-            return "accept"
-        case "dismiss":
-            return dismissal(item)["type"]
-        case _:
-            return button
 
 
 async def _page(

@@ -59,10 +59,9 @@ function answer(value, inBulk = value) {
   return ticked() ? click(`.bulk ${inBulk}`) : false;
 }
 
-/** A notice is put away, anything else turned down. */
+/** What is open is put away, be it a notice, which is done with, or a proposal; nothing is learned from that. */
 function dismiss() {
-  const isNotice = document.querySelector('form[data-kind="notification"] .bar [value="accept"]');
-  return answer(isNotice ? '[value="accept"]' : '[value="ignore"]', '[value="dismiss"]');
+  return answer(document.querySelector('.bar [value="done"]') ? '[value="done"]' : '[value="accept"]', '[value="done"]');
 }
 
 function search() {

@@ -163,7 +163,7 @@ function goesOn(form, fields) {
   if (form.id === "later") return fields.has("until");
   if (!form.matches("[data-answer]")) return false;
   const parts = [...form.querySelectorAll(".part")];
-  const isOver = ["accept", "edit", "ignore"].includes(fields.get("answer")); // else it is to be written anew
+  const isOver = ["accept", "edit", "ignore", "done"].includes(fields.get("answer")); // else it is to be written anew
   return isOver && (parts.length === 1 || parts.every((part) => part.dataset.does));
 }
 

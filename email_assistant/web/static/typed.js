@@ -148,7 +148,7 @@ function restore(part) {
 
 /** What stands here goes with the answer, which whatever is typed after it does not, nor anything with a dismissal. */
 function markSent(form, answer) {
-  for (const part of parts(form)) write(keyOf(part), typedIn(part), { sent: answer !== "ignore" });
+  for (const part of parts(form)) write(keyOf(part), typedIn(part), { sent: !["ignore", "done"].includes(answer) });
 }
 
 /** The answer was taken. What can't go to the assistant with it waits for its next proposal; what did not go stays. */
