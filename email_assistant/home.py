@@ -67,6 +67,11 @@ def api_token(settings: Settings) -> str:
     return _secret(settings, "api_token", secrets.token_urlsafe(24))
 
 
+def agent_key(settings: Settings) -> str:
+    """The key by which agents ask the gate: from the environment, else made at first start and kept."""
+    return _secret(settings, "agent_key", secrets.token_urlsafe(24))
+
+
 def mcp_token(settings: Settings) -> str:
     """The token of `mcp serve --http`: from the environment, else made at first use and kept."""
     return _secret(settings, "mcp_token", secrets.token_urlsafe(24))

@@ -14,6 +14,7 @@ _APART: dict[str, Any] = {
     # A database of one's own is never the demo's: what a demo leaves there is hard to tell from one's mail.
     "database_url": None,
     "api_token": None,
+    "agent_key": None,
     "mcp_token": None,
     "secret_key": None,
     # What reaches the person's own servers, or lets others in.
@@ -23,7 +24,6 @@ _APART: dict[str, Any] = {
     "mail_provider": None,
     "push_topic": None,
     "push_token": None,
-    "agent_inbox_origin": None,
 }
 _RUNNING = "running.json"
 _NEVER_RAN: dict[str, Any] = {

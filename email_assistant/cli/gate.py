@@ -53,12 +53,20 @@ async def serve(
 ) -> None:
     """Let agents of yours ask before they call a tool, over HTTP, until it is stopped.
 
-    They send EMAIL_ASSISTANT_API_TOKEN as their key; tool_permissions.json says, under "agent", what each of their
+    They send the key that `gate key` prints; tool_permissions.json says, under "agent", what each of their
     tools touches. What you must decide waits in your inbox, which is served beside it. `up` answers them as well.
     """
     from email_assistant.cli.serve import run_api
 
     await run_api(host, port, no_token=False)
+
+
+@app.command()
+def key() -> None:
+    """Print the key by which agents of yours ask the gate. It opens nothing else: no mail, and no answer."""
+    from email_assistant.home import agent_key
+
+    sys.stdout.write(f"{agent_key(load_settings())}\n")
 
 
 @app.command()

@@ -19,7 +19,7 @@ from email_assistant.cli.door import Door, opened_door
 from email_assistant.cli.follow import follow, introduce
 from email_assistant.cli.patience import Patience
 from email_assistant.daemon import open_daemon
-from email_assistant.home import api_token, database
+from email_assistant.home import agent_key, api_token, database
 from email_assistant.settings import Settings
 from email_assistant.settings.loopback import is_loopback
 from email_assistant.telemetry import log_to_stderr
@@ -185,6 +185,7 @@ async def serve(app: App, door: Door, host: str) -> None:
             agent_inbox_origin=app.settings.agent_inbox_origin,
             push_token=push_token.get_secret_value() if push_token else None,
             own_name=door.name,
+            agent_key=_agent_key(app.settings),
         )
         gc.freeze()  # as in `until_stopped`, of what was imported and made since
         keeping = asyncio.create_task(api.state.gatehouse.keep())
@@ -193,6 +194,14 @@ async def serve(app: App, door: Door, host: str) -> None:
         finally:
             keeping.cancel()
     await app.ledger.drain()
+
+
+def _agent_key(settings: Settings) -> str | None:
+    try:
+        return agent_key(settings)
+    except OSError as error:  # the home can't be written to
+        tell(f"Agents have no key of their own ({error.strerror}): set EMAIL_ASSISTANT_AGENT_KEY, if any ask the gate")
+        return None
 
 
 async def serve_app(

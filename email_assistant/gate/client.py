@@ -1,6 +1,6 @@
 """For other people's agents: ask the gate before a tool runs, and tell it afterwards how that went.
 
-gate = Gate("http://127.0.0.1:3001")  # its key: EMAIL_ASSISTANT_API_TOKEN
+gate = Gate("http://127.0.0.1:3001")  # its key: EMAIL_ASSISTANT_AGENT_KEY
 
 @tool
 @gate.track()
@@ -55,7 +55,7 @@ class Gate:
     """A gate's server.
 
     Args:
-        token: its key; left out: EMAIL_ASSISTANT_API_TOKEN.
+        token: its key, as `gate key` prints it; left out: EMAIL_ASSISTANT_AGENT_KEY.
         timeout: seconds that a call waits for a person.
         session_id: what all calls belong to; left out: the session of the context that they are made in.
 
@@ -75,7 +75,7 @@ class Gate:
         healthcheck: bool = True,
     ) -> None:
         self._url = url.rstrip("/")
-        key = token or os.environ.get("EMAIL_ASSISTANT_API_TOKEN", "")
+        key = token or os.environ.get("EMAIL_ASSISTANT_AGENT_KEY", "")
         self._settings: dict[str, Any] = {"headers": {"authorization": f"Bearer {key}"}, "trust_env": False}
         self._timeout = timeout
         self._who = {"agent_name": agent_name, "agent_type": agent_type}
@@ -90,7 +90,7 @@ class Gate:
         except httpx.HTTPError as error:
             raise RuntimeError(f"the gate at {self._url} can't be reached: {error}") from error
         if answer.status_code == httpx.codes.UNAUTHORIZED:
-            raise RuntimeError(f"the gate at {self._url} takes another key; set EMAIL_ASSISTANT_API_TOKEN")
+            raise RuntimeError(f"the gate at {self._url} takes another key; set EMAIL_ASSISTANT_AGENT_KEY")
         if answer.is_error:
             raise RuntimeError(f"the gate at {self._url} is not well: {answer.status_code}")
 

@@ -188,7 +188,7 @@ class GateSessions:
             return True
 
     async def waiting(self, user_id: UUID, name: str, tool: str, call_id: str | None) -> Mapping[str, Any] | None:
-        """{item_id, call_id, status} of a call that was held, or of the oldest of a tool's that waits."""
+        """{item_id, call_id, tool, status} of a call that was held, or of the oldest of a tool's that waits."""
         given = {"user": user_id, "name": name, "tool": tool, "call": call_id}
         return next(iter(await fetched(self._pool, _SQL["waiting"], given)), None)
 

@@ -49,7 +49,7 @@ select user_id, id, %(call)s, %(status)s, %(took)s, %(result)s from gate_session
 on conflict do nothing
 
 -- name: waiting
-select b.item_id, b.call_id, i.status from gate_begun b join gate_sessions s on s.id = b.session_id
+select b.item_id, b.call_id, b.tool, i.status from gate_begun b join gate_sessions s on s.id = b.session_id
 join inbox_items i on i.id = b.item_id
 where s.user_id = %(user)s and s.name = %(name)s and (
     b.call_id = %(call)s or (%(call)s::text is null and b.tool = %(tool)s and i.status = 'pending'))

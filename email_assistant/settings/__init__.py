@@ -157,6 +157,8 @@ class Settings(_Home):
 
     api_token: LongSecret | None = None
     """Token of the pages and the API; unset: made at first start and kept under `home`."""
+    agent_key: LongSecret | None = None
+    """Key of your agents, by which they ask the gate and do nothing else; unset: made at first start and kept."""
     mcp_token: SecretInUrls | None = None
     """Token of `mcp serve --http`, which opens nothing else; unset: made at first use and kept under `home`."""
     agent_inbox_origin: Origin | None = None
@@ -272,6 +274,8 @@ class Settings(_Home):
             yield "EMAIL_ASSISTANT_PUSH_TOPIC and EMAIL_ASSISTANT_PUSH_TOKEN need each other: set both"
         if self.mcp_token is not None and self.mcp_token == self.api_token:
             yield "EMAIL_ASSISTANT_MCP_TOKEN and EMAIL_ASSISTANT_API_TOKEN must be two: each opens its own"
+        if self.agent_key is not None and self.agent_key == self.api_token:
+            yield "EMAIL_ASSISTANT_AGENT_KEY and EMAIL_ASSISTANT_API_TOKEN must be two: an agent must not answer itself"
         if len({name.lower() for name in (self.label_respond, self.label_notify, self.label_ignored)}) < 3:
             yield (
                 "EMAIL_ASSISTANT_LABEL_RESPOND, EMAIL_ASSISTANT_LABEL_NOTIFY and EMAIL_ASSISTANT_LABEL_IGNORED must "

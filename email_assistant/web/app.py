@@ -81,6 +81,7 @@ def create_api(
     agent_inbox_origin: str | None = None,
     push_token: str | None = None,
     own_name: OwnName | None = None,
+    agent_key: str | None = None,
 ) -> FastAPI:
     """The API and the pages of an app that is open, within its event loop.
 
@@ -91,6 +92,7 @@ def create_api(
         agent_inbox_origin: the one other site whose pages may call this API, as the public Agent Inbox app.
         push_token: what lets Google's Pub/Sub in, to tell of new mail and to nothing else; None: it is not let in.
         own_name: a name of this machine that is answered to as well, and that browsers had better use.
+        agent_key: what lets agents in, to ask the gate and to nothing else; None: they need the token.
     """
     api = DocumentedAPI(
         title="Email assistant",
@@ -102,7 +104,7 @@ def create_api(
     )
     api.state.assistant = app
     api.state.chat = chat
-    api.state.access = access = Access(token, app.sessions, app.user_id, own_name)
+    api.state.access = access = Access(token, app.sessions, app.user_id, own_name, agent_key)
     api.state.push_token = push_token
     api.state.memory = learned = Memory.kept_in(app.pool)
     api.state.trail = Trail(app.pool, learned)

@@ -48,10 +48,19 @@ class Access:
 
     Args:
         own_name: the host name that browsers had better use.
+        agent_key: what lets agents in where they ask the gate, and nowhere else: none reads mail or answers itself.
     """
 
-    def __init__(self, token: str | None, sessions: Sessions, user_id: UUID, own_name: OwnName | None = None) -> None:
+    def __init__(
+        self,
+        token: str | None,
+        sessions: Sessions,
+        user_id: UUID,
+        own_name: OwnName | None = None,
+        agent_key: str | None = None,
+    ) -> None:
         self._token = token
+        self._agent_key = agent_key
         self._sessions = sessions
         self._user_id = user_id
         self._own_name = own_name
@@ -66,11 +75,15 @@ class Access:
         return self._token is None or is_same(given, self._token)
 
     async def is_allowed(self, request: Request) -> bool:
-        """Whether the request carries the token or a session."""
+        """Whether the request carries the token or a session, or where agents ask, their key."""
         scheme, bearer = get_authorization_scheme_param(request.headers.get("authorization"))
         given = [bearer] if scheme.lower() == "bearer" else []
         given += [request.headers["x-api-key"]] if "x-api-key" in request.headers else []
-        return self._token is None or any(map(self.is_token, given)) or await self.session(request) is not None
+        if self._token is None or any(map(self.is_token, given)):
+            return True
+        if self._agent_key and _is_for_agents(request) and any(is_same(each, self._agent_key) for each in given):
+            return True
+        return await self.session(request) is not None
 
     async def session(self, request: Request) -> Session | None:
         """The session of the browser that the request comes from; it is looked up once for a request."""
@@ -258,6 +271,11 @@ def with_token(path: str, token: str) -> str:
 def is_same(given: str, known: str) -> bool:
     """In a time that does not tell how much of it is right."""
     return hmac.compare_digest(given.encode("utf-8", "replace"), known.encode())
+
+
+def _is_for_agents(request: Request) -> bool:
+    path = request.url.path
+    return path.startswith("/agent/") or (path == "/mcp/status" and request.method == "GET")
 
 
 def _is_from_our_pages(request: Request) -> bool:

@@ -161,6 +161,8 @@ class Gatehouse:
         found = await self.sessions.waiting(self._user_id, session, normalised(name), call_id)
         if found is None:
             raise NoCall("no such call waits in this session, and none can be approved beforehand")
+        if call_id and name and found["tool"] != normalised(name):
+            raise Conflict(f"this call is of another tool: {found['tool']}")
         if found["status"] != "pending":
             raise Conflict("this call waits no more")
         answer = {"type": "accept" if approve else "ignore", "args": None}

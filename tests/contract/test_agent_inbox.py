@@ -17,6 +17,7 @@ import pytest
 import pytest_asyncio
 import uvicorn
 
+from email_assistant.cli.demo_home import demo_settings
 from email_assistant.settings import Settings, SettingsError
 from email_assistant.web.agent_inbox import routes
 from email_assistant.web.app import create_api
@@ -989,6 +990,7 @@ class TestSetting:
     def test_it_takes_one_origin(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("EMAIL_ASSISTANT_AGENT_INBOX_ORIGIN", "https://Dev.AgentInbox.ai/")
         assert Settings.load().agent_inbox_origin == ORIGIN
+        assert demo_settings(Settings.load()).agent_inbox_origin == ORIGIN
 
     @pytest.mark.parametrize(
         "wrong", ["*", "https://*", "dev.agentinbox.ai", "https://a/b", "null", "https://a https://b"]

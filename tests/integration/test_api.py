@@ -229,14 +229,19 @@ def _now() -> datetime:
 
 @asynccontextmanager
 async def served(
-    app: App, *, token: str | None = TOKEN, host: str = "127.0.0.1", own_name: OwnName | None = None
+    app: App,
+    *,
+    token: str | None = TOKEN,
+    host: str = "127.0.0.1",
+    own_name: OwnName | None = None,
+    agent_key: str | None = None,
 ) -> AsyncIterator[str]:
     """The root address of a running server."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         # asyncio does so only where the socket names its protocol; else each answer waits 40 ms for a delayed ACK
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         config = uvicorn.Config(
-            create_api(app, open_chat(app), token=token, host=host, own_name=own_name),
+            create_api(app, open_chat(app), token=token, host=host, own_name=own_name, agent_key=agent_key),
             lifespan="off",
             access_log=False,
             log_level="critical",

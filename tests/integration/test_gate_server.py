@@ -209,6 +209,56 @@ class TestDecisions:
         assert (told["ok"], told["approved"]) == (False, None)
 
 
+class TestKey:
+    """An agent's own opens what it asks by, and nothing else: it can't answer itself."""
+
+    KEY = "key-of-the-agents"
+
+    @pytest.fixture
+    async def agents(self, app: App) -> AsyncIterator[Agent]:
+        async with (
+            served(app, agent_key=self.KEY) as root,
+            client(root, authorization=f"Bearer {self.KEY}") as http,
+        ):
+            yield Agent(http, app)
+
+    async def test_it_lets_an_agent_ask(self, agents: Agent) -> None:
+        assert (await agents.http.get("/mcp/status")).status_code == 200
+        assert (await agents.http.post("/agent/session", json={"session_id": "s1"})).status_code == 200
+        call = await agents.begin("read_web")
+        assert call["approved"] is True
+        assert (await agents.end(call)).json() == {"ok": True}
+
+    @pytest.mark.parametrize(
+        ("method", "path"),
+        [
+            ("POST", "/api/approve_or_deny"),
+            ("GET", "/api/inbox"),
+            ("POST", "/api/inbox/00000000-0000-0000-0000-000000000000/decision"),
+            ("POST", "/api/stop"),
+            ("GET", "/events"),
+            ("GET", "/sessions.db"),
+            ("GET", "/metrics"),
+            ("GET", "/"),
+            ("GET", "/agent"),
+            ("POST", "/mcp/status"),
+            ("GET", "/agent/../api/inbox"),
+            ("GET", "/agent/%2e%2e/api/inbox"),
+            ("GET", "//agent/../api/inbox"),
+        ],
+    )
+    async def test_it_opens_nothing_else(self, agents: Agent, method: str, path: str) -> None:
+        answer = await agents.http.request(method, path, json={} if method == "POST" else None)
+        assert answer.status_code in (401, 404, 405), answer.text
+        assert answer.status_code == 401 or path.startswith("/agent/")
+        logged_in = await agents.http.get(f"/?token={self.KEY}")
+        assert logged_in.status_code == 401
+
+    async def test_the_inboxs_token_opens_what_agents_ask_by_too(self, app: App) -> None:
+        async with served(app, agent_key=self.KEY) as root, client(root, authorization=f"Bearer {TOKEN}") as http:
+            assert (await http.get("/mcp/status")).status_code == 200
+
+
 class TestHolds:
     async def test_it_stands_in_the_inbox_with_the_reason(self, agent: Agent) -> None:
         async with agent.holding() as task:
@@ -337,6 +387,18 @@ class TestHolds:
         assert await agent.statuses() == ["blocked"]
         [item] = (await agent.app.inbox.page(agent.app.user_id))[0]
         assert (item.status, item.state) == ("expired", "nobody answered in time")
+
+    async def test_an_id_under_the_name_of_another_call_answers_nothing(self, agent: Agent) -> None:
+        async with agent.holding() as task:
+            [item] = await agent.held()
+            other = await agent.decide("approve", "read_web", item.call_id)
+            assert (other.status_code, other.json()["detail"]) == (
+                409,
+                "this call is of another tool: agent_send_mail",
+            )
+            assert not task.done()
+            assert (await agent.decide("deny", "agent_send_mail", item.call_id)).status_code == 200
+            assert (await task)["approved"] is False
 
     async def test_nobody_can_approve_for_a_client_that_left(self, agent: Agent) -> None:
         async with agent.holding() as task:
