@@ -5,13 +5,11 @@ import json
 import os
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Literal, NoReturn
 
 from email_assistant.errors import AssistantError
-
-_READY_SECONDS = 120
 
 
 class StandInFailed(AssistantError):
@@ -28,10 +26,17 @@ def become(name: Literal["mcp"], *arguments: str) -> NoReturn:
 
 
 @asynccontextmanager
-async def stand_in(name: Literal["google_sandbox", "demo_model"], *arguments: str) -> AsyncIterator[dict[str, Any]]:
+async def stand_in(
+    name: Literal["google_sandbox", "demo_model"],
+    *arguments: str,
+    progress: Callable[[int, int], None] = lambda _read, _of: None,
+) -> AsyncIterator[dict[str, Any]]:
     """Run a server that stands for Google or for a model while the block lasts; yields what it said when it was ready.
 
-    It ends with this process, however that ends.
+    It ends with this process, however that ends. It is waited for as long as it lives: a large file takes long to read.
+
+    Args:
+        progress: told how many mails of how many it has read so far, where it says so.
 
     Raises:
         StandInFailed.
@@ -40,7 +45,7 @@ async def stand_in(name: Literal["google_sandbox", "demo_model"], *arguments: st
         *command(name, *arguments, "--exit-with-parent"), stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True
     )
     try:
-        yield await _ready(process, name)
+        yield await _ready(process, name, progress)
     finally:
         assert process.stdin is not None
         process.stdin.close()
@@ -53,13 +58,13 @@ def command(name: str, *arguments: str) -> list[str]:
     return [sys.executable, "-P", "-m", f"email_assistant_servers.{name}", *arguments]
 
 
-async def _ready(process: Process, name: str) -> dict[str, Any]:
+async def _ready(process: Process, name: str, progress: Callable[[int, int], None]) -> dict[str, Any]:
     assert process.stdout is not None
     assert process.stderr is not None
-    async with asyncio.timeout(_READY_SECONDS):
-        line = await process.stdout.readline()
-    if not line:
-        complaint = (await process.stderr.read()).decode().strip().splitlines()
-        raise StandInFailed(complaint[-1] if complaint else f"{name} did not start")
-    ready: dict[str, Any] = json.loads(line)
-    return ready
+    while line := await process.stdout.readline():
+        said: dict[str, Any] = json.loads(line)
+        if "read" not in said:
+            return said
+        progress(said["read"], said["of"])
+    complaint = (await process.stderr.read()).decode().strip().splitlines()
+    raise StandInFailed(complaint[-1] if complaint else f"{name} did not start")

@@ -28,7 +28,6 @@ from email_assistant.telemetry import log_to_stderr
 
 _LOOK_SECONDS = 0.25
 _PACE_SECONDS = 20
-_READY_SECONDS = 120
 
 
 async def run_demo(
@@ -47,10 +46,10 @@ async def run_demo(
     log_to_stderr(settings.log_level, settings.log_format)
     mailbox = _mailbox_file(settings, mbox)
     arguments = ["--data", str(mailbox), "--pace", "0" if exit_when_idle else str(_PACE_SECONDS)]
-    arguments += ["--mbox", str(mbox)] if mbox else []
+    arguments += ["--mbox", str(mbox), "--progress"] if mbox else []
     arguments += ["--address", address] if address else []
     with _alone(settings), _listener(host, port) as listener:
-        async with stand_in("google_sandbox", *arguments) as google, _model(has_own_model(own)) as model:
+        async with _mailbox(arguments) as google, _model(has_own_model(own)) as model:
             settings = running_settings(settings, mailbox, google, model)
             with opened_door(settings, listener) as door, database(settings, keep=True) as url:
                 settings = _at_its_pace(settings, door.address, exit_when_idle=exit_when_idle)
@@ -68,6 +67,20 @@ async def run_demo(
                         else:
                             parts = (daemon.run(), serving, _answering(app, answer), _showing(app))
                             await until_stopped(stop, *parts, patience=patience(settings))
+
+
+@asynccontextmanager
+async def _mailbox(arguments: list[str]) -> AsyncIterator[dict[str, Any]]:
+    with ExitStack() as shown:
+        bar = shown.enter_context(_progress())
+        task = bar.add_task("Loading the file", total=None, visible=False)
+
+        def progress(read: int, of: int) -> None:
+            bar.update(task, completed=read, total=of, visible=True)
+
+        async with stand_in("google_sandbox", *arguments, progress=progress) as google:
+            shown.close()
+            yield google
 
 
 async def _until_idle(

@@ -22,6 +22,7 @@ import pytest
 from google.oauth2.credentials import Credentials
 from googleapiclient.discovery import build_from_document  # type: ignore[attr-defined]
 
+from email_assistant.programs import stand_in
 from tests.doubles import warm
 
 MODULE = ("-m", "email_assistant_servers.google_sandbox")
@@ -1117,6 +1118,17 @@ def _by_subject(sandbox: Sandbox) -> dict[str, dict[str, Any]]:
         header(message, "Subject"): message
         for message in (sandbox.get(f"{GMAIL}/messages/{one['id']}") for one in found)
     }
+
+
+async def test_a_large_file_says_how_far_it_is_loaded(tmp_path: Path) -> None:
+    path = _write(tmp_path, _mbox(*(_mail(f"mail{n}") for n in range(1200))))
+    told: list[tuple[int, int]] = []
+    options = ("--data", ":memory:", "--mbox", path, "--progress")
+    async with stand_in("google_sandbox", *options, progress=lambda *each: told.append(each)) as ready:
+        assert ready["loaded"] == 1200
+    assert {of for _, of in told} == {1200}
+    assert [read for read, _ in told] == sorted({read for read, _ in told})
+    assert len(told) > 2
 
 
 def test_a_mailbox_file_is_loaded_once(launch: Any, tmp_path: Path) -> None:

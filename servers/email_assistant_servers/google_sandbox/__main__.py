@@ -10,7 +10,7 @@ import stat
 import sys
 import threading
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 from zoneinfo import ZoneInfo
 
 import uvicorn
@@ -98,6 +98,11 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--timezone", help=f"the calendar's timezone (default: {DEFAULT_TIMEZONE})")
     parser.add_argument(
+        "--progress",
+        action="store_true",
+        help="while an mbox is loaded, print how far that is, each time as a line of JSON with `read` and `of`",
+    )
+    parser.add_argument(
         "--exit-with-parent",
         action="store_true",
         help="end when stdin, if it is a pipe, is closed; a terminal is left alone",
@@ -122,7 +127,7 @@ def _serve_from(store: Store, options: argparse.Namespace, found: Survey | None)
     mailbox = SandboxMailbox(store, _address(store, options.address, found), SCRIPT.person if scripted else "")
     calendars = Calendars(SandboxCalendar(store, mailbox.address, zone))
     correspondents = Correspondents(mailbox, zone, options.pace) if scripted else None
-    loaded = mbox.load(options.mbox, found, mailbox) if found else Loaded(0, 0)
+    loaded = _loaded(mailbox, options, found) if found else Loaded(0, 0)
     if correspondents:
         loaded = Loaded(loaded.new + correspondents.begin(calendars), loaded.known)
     outbox = Outbox(mailbox, correspondents.after_send if correspondents else lambda _: None)
@@ -145,13 +150,25 @@ def _serve_from(store: Store, options: argparse.Namespace, found: Survey | None)
     )
     if correspondents:
         correspondents.start()
-    sys.stdout.write(json.dumps(line) + "\n")
-    sys.stdout.flush()
+    _say(line)
     try:
         uvicorn.Server(config).run([listener])
     finally:
         if correspondents:
             correspondents.stop()
+
+
+def _loaded(mailbox: SandboxMailbox, options: argparse.Namespace, found: Survey) -> Loaded:
+    def progress(read: int) -> None:
+        if options.progress:
+            _say({"read": read, "of": found.mails})
+
+    return mbox.load(options.mbox, found, mailbox, progress)
+
+
+def _say(line: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(line) + "\n")
+    sys.stdout.flush()
 
 
 def _listener(host: str, port: int) -> socket.socket:

@@ -3,7 +3,7 @@
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from email.message import Message
 from email.parser import BytesHeaderParser
@@ -52,6 +52,7 @@ class MboxEntry:
 class Survey:
     """What a first reading of a file finds out."""
 
+    mails: int = 0
     conversations: SandboxThreads = field(default_factory=SandboxThreads)
     delivered_to: Counter[str] = field(default_factory=Counter)
     original_to: Counter[str] = field(default_factory=Counter)
@@ -119,20 +120,25 @@ def survey(path: Path) -> Survey:
     found = Survey()
     for entry in entries(path):
         node = _headers(entry.raw)
+        found.mails += 1
         found.conversations.join([mime.identity(entry.raw, node), *(_google_thread(node) or mime.references(node))])
         found.delivered_to.update(mime.addresses(node, "delivered-to"))
         found.original_to.update(mime.addresses(node, "x-original-to"))
     return found
 
 
-def load(path: Path, found: Survey, mailbox: SandboxMailbox) -> Loaded:
-    """Store the mails that the mailbox lacks, some hundred in a transaction. Raises NotAnMbox, OSError."""
+def load(
+    path: Path, found: Survey, mailbox: SandboxMailbox, progress: Callable[[int], None] = lambda _: None
+) -> Loaded:
+    """Store the mails that the mailbox lacks, some hundred in a transaction. `progress`: told how many of the file were
+    looked at so far. Raises NotAnMbox, OSError."""
     loader = _Loader(mailbox, found.conversations)
     mails = entries(path)
     while batch := list(islice(mails, _AT_ONCE)):
         with mailbox.store.transaction():
             for entry in batch:
                 loader.take(entry)
+        progress(loader.new + loader.known)
     return Loaded(loader.new, loader.known)
 
 
