@@ -191,7 +191,7 @@ class _Renderer:
     def _join_cells(self, prefix: str) -> None:
         """Put a row's cells, which may hold paragraphs, on one line."""
         table = self._tables[-1]
-        if row := table.row(prefix):
+        if row := table.row(prefix, len(self._lines)):
             del self._lines[table.row_start :]
             self._lines.append(prefix + row)
 

@@ -274,9 +274,9 @@ def is_text(part: MimePart, *, is_root: bool) -> bool:
 
 
 def _unreadable_share(content: bytes) -> float:
-    """The share of control bytes, which text of no charset holds, in the beginning of a part."""
+    """The share of control bytes, which text of no charset holds (but for SO and SI: RFC 1557), in its beginning."""
     sample = content[:10_000]
-    return len(re.findall(rb"[\x01-\x08\x0e-\x1a\x1c-\x1f]", sample)) / max(1, len(sample))
+    return len(re.findall(rb"[\x01-\x08\x10-\x1a\x1c-\x1f]", sample)) / max(1, len(sample))
 
 
 def _is_stub(plain: str, rich: str) -> bool:
