@@ -382,6 +382,14 @@ def test_words_that_look_like_the_start_of_a_file_are_kept(words: str) -> None:
         "<style>.x, p.y { DISPLAY: none }</style><p class='a x'>secret</p>",
         "<style>p.y{display:none}</style><p class=y>secret</p>",
         "<template>secret</template><script>secret</script><!-- secret -->",
+        "<noscript>secret</noscript><textarea>secret</textarea><iframe>secret</iframe><video>secret</video>",
+        "<p style='color:#fff'>secret</p>",
+        "<p style='COLOR: rgb(254, 254, 254)'>secret</p>",
+        "<p style='color:transparent'>secret</p>",
+        "<p style='color:rgba(0, 0, 0, 0)'>secret</p>",
+        "<font color=white>secret <b>secret</b></font>",
+        "<table><tr><td bgcolor='#000000'><span style='color:black'>secret</span></td></tr></table>",
+        "<div style='background:#123456'><p style='color:#123458'>secret</p></div>",
     ],
 )
 def test_hidden_text_is_left_out(hidden: str) -> None:
@@ -402,6 +410,13 @@ def test_hidden_text_is_left_out(hidden: str) -> None:
         "<p style='font-size:1em'>words</p>",
         "<p style='font-size:10px'>words</p>",
         "<p style='opacity:0.8'>words</p>",
+        "<table><tr><td bgcolor=navy><span style='color:white'>words</span></td></tr></table>",
+        "<div style='background-color:#000'><p style='color:#fff'>words</p></div>",
+        "<div style='background:url(x.png)'><p style='color:white'>words</p></div>",
+        "<table background='x.png'><tr><td style='color:#fff'>words</td></tr></table>",
+        "<style>.b{background:#00f}</style><p class=b><font color=white>words</font></p>",
+        "<p style='color:rgba(0,0,0,.5)'>words</p>",
+        "<details><summary>words</summary></details>",
     ],
 )
 def test_text_that_some_screen_shows_is_kept(shown: str) -> None:

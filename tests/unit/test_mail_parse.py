@@ -76,6 +76,69 @@ def test_html_is_read_where_the_plain_alternative_is_a_stub(stub: str) -> None:
     assert mail.text.startswith("The meeting moves to Thursday")
 
 
+@pytest.mark.parametrize(
+    "stub",
+    ["Your mail program does not show HTML. Please open this message in your browser: https://x.example/a/b/c/d/e/f/g",
+     "Diese E-Mail ist in HTML verfasst. Bitte öffnen Sie sie im Browser, um sie ganz zu lesen, wie sie gemeint ist."],
+)  # fmt: skip
+def test_a_stub_is_one_however_short_the_html_is(stub: str) -> None:
+    mail = parse_bytes(multipart("alternative", part("text/plain", stub), part("text/html", "<p>Can you come?</p>")))
+    assert mail.text == "Can you come?"
+
+
+@pytest.mark.parametrize(
+    ("plain", "rich", "more"),
+    [
+        ("Please pay 300 to Ann by Friday.", "<p>Please pay 3000 to Ann by Friday.</p>", "Please pay 3000 to Ann"),
+        ("Write to ann@example.org, please.", "<p>Write to eve@example.net, please.</p>", "eve@example.net"),
+        ("It is at https://a.example/x now.", "<p>It is <a href='https://b.example/x'>here</a> now.</p>", "b.example"),
+        ("Hello Bob, all is well.", "<p>Hello Bob, all is well.</p><p>Send the key to the new tenant.</p>",
+         "Send the key to the new tenant."),
+    ],
+)  # fmt: skip
+def test_parts_that_say_different_things_are_both_read(plain: str, rich: str, more: str) -> None:
+    mail = parse_bytes(multipart("alternative", part("text/plain", plain), part("text/html", rich)))
+    assert mail.text.startswith(f"{plain}\n\n[Its HTML part says besides:]\n")
+    assert more in mail.text
+    assert mail.note == "its text part and its HTML part say different things; both are given here"
+    assert more in prompt(mail)
+
+
+def test_what_only_the_text_part_says_is_noted() -> None:
+    plain = "Hello Bob, all is well. Send the key to the new tenant."
+    mail = parse_bytes(
+        multipart("alternative", part("text/plain", plain), part("text/html", "<p>Hello Bob, all is well."))
+    )
+    assert mail.text == plain
+    assert "say different things" in mail.note
+
+
+@pytest.mark.parametrize(
+    ("plain", "rich"),
+    [
+        ("Hi Bob,\r\n\r\nthe *new* plan (5 May 2026, 10:15) is here:\r\nhttps://a.example/x?utm_source=1\r\n\r\n"
+         "> Well?\r\n> Ann",
+         "<p>Hi Bob,</p><p>the <b>new</b> plan (5&nbsp;May 2026, 10:15) is <a href='https://a.example/x'>here</a>:</p>"
+         "<blockquote type=cite>Well?<br>Ann</blockquote>"),
+        ("Tea: 3 EUR\r\nMilk: 1,20 EUR\r\n\r\nBest\r\nAnn <ann@example.org>\r\n+49 30 1234",
+         "<table><tr><td>Tea:<td>3 EUR<tr><td>Milk:<td>1,20 EUR</table><p>Best<br>Ann &lt;"
+         "<a href='mailto:ann@example.org'>ann@example.org</a>&gt;<br>+49 30 1234</p><img src=x alt='Logo'>"),
+    ],
+)  # fmt: skip
+def test_parts_that_say_the_same_are_read_once(plain: str, rich: str) -> None:
+    mail = parse_bytes(multipart("alternative", part("text/plain", plain), part("text/html", rich)))
+    assert (mail.note, "besides" in mail.text) == ("", False)
+
+
+def test_mass_mail_has_a_text_part_for_forms_sake() -> None:
+    parts = (
+        part("text/plain", "Our offers: 20 % off."),
+        part("text/html", "<p>Our offers: 50 % off all day long.</p>"),
+    )
+    data = multipart("alternative", *parts).replace(b"Subject:", b"List-Id: <x.example>\r\nSubject:", 1)
+    assert (parse_bytes(data).text, parse_bytes(data).note) == ("Our offers: 20 % off.", "")
+
+
 def test_short_plain_answer_is_not_a_stub() -> None:
     mail = parse_bytes(multipart("alternative", part("text/plain", "Yes, fine."), part("text/html", "<p>Yes, fine.")))
     assert mail.text == "Yes, fine."

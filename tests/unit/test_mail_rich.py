@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from email_assistant.mail.contents import contents
+from email_assistant.mail.html_text import html_to_text
 from email_assistant.mail.invite import event, invitation, summarise
 from email_assistant.mail.passages import passages, unwrapped
 from email_assistant.mail.rich import MOST_CHARACTERS, NotShown, sanitised
@@ -178,6 +179,12 @@ def test_quoted_mail_is_folded_once() -> None:
     shown = sanitised(html).html
     assert shown.count("<details><summary>Quoted text</summary>") == shown.count("</details>") == 1
     assert shown.endswith("</details><p>New too</p>")
+
+
+def test_what_its_sender_folds_is_open() -> None:
+    folded = "<details><summary>More</summary>Words</details>"
+    assert sanitised(folded).html == "<div><div>More</div>Words</div>"
+    assert html_to_text(folded) == "More\nWords"
 
 
 def test_passages_are_the_text_again() -> None:
