@@ -39,6 +39,7 @@ class Quoted:
     text: str
     by: str  # who wrote it, as it says; empty if it does not
     why: str  # what tells it apart
+    in_body: bool  # whether `Reading.body` has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +73,8 @@ def reading(text: str, *, subject: str = "", bulk: bool = False) -> Reading:
 
 
 def written(text: str) -> str:
-    """What a mail's sender wrote in it, their signature too; nothing that they quote or pass on."""
-    return _compact(without_rule(_split(_lines(text[:_MAX_READ]), is_forward=False).own))
+    """What a mail's sender surely wrote in it, their signature too; nothing that they quote or pass on."""
+    return _compact(without_rule(_split(_lines(text[:_MAX_READ]), is_forward=False).surely_own))
 
 
 def _lines(text: str) -> list[str]:
@@ -172,6 +173,7 @@ class _Parts:
     own: list[str]
     body: list[str]
     history: tuple[Quoted, ...]
+    surely_own: list[str]  # without what only says that it holds answers
 
 
 def _split(lines: list[str], *, is_forward: bool) -> _Parts:
@@ -179,33 +181,39 @@ def _split(lines: list[str], *, is_forward: bool) -> _Parts:
     for index, line in enumerate(plain):
         if phrases.FORWARD_MARK.fullmatch(line):
             mark = f"the mark “{line[:60]}” passes it on"
-            return _Parts(lines[:index], lines, _quoted(lines, plain, index, Introduction(index + 1, mark)))
+            history = _quoted(lines, plain, index, Introduction(index + 1, mark), in_body=True)
+            return _Parts(lines[:index], lines, history, lines[:index])
         found = introduced(plain, index)
         if found is None:
             continue
         if not is_forward and _answers_inline(lines, plain, found.after):
             return _between_quotes(lines, plain)
-        top, history = lines[:index], _quoted(lines, plain, index, found)
+        top = lines[:index]
         if _answers_within(top, lines, found):
-            return _Parts(lines, lines, ())
+            return _Parts(lines, lines, (), top)
         is_needed = is_forward or not _has_text(top) or _points_to_history(top)
-        return _Parts(without_rule(top), lines if is_needed else without_rule(top), history)
-    return _Parts(lines, lines, ()) if is_forward else _between_quotes(lines, plain)
+        history = _quoted(lines, plain, index, found, in_body=is_needed)
+        top = without_rule(top)
+        return _Parts(top, lines if is_needed else top, history, top)
+    return _Parts(lines, lines, (), lines) if is_forward else _between_quotes(lines, plain)
 
 
-def _quoted(lines: list[str], plain: list[str], index: int, found: Introduction) -> tuple[Quoted, ...]:
+def _quoted(
+    lines: list[str], plain: list[str], index: int, found: Introduction, *, in_body: bool
+) -> tuple[Quoted, ...]:
     """The text that is introduced at a line. What it quotes itself is a part of it."""
     by = found.by
     if not by:  # a mark above the line that names who is quoted
         inner = (introduced(plain, below) for below in range(found.after, min(found.after + 3, len(lines))))
         by = next((each.by for each in inner if each and each.by), "")
-    return (Quoted("\n".join(line.rstrip() for line in lines[index:]).strip(), by, found.why),)
+    return (Quoted("\n".join(line.rstrip() for line in lines[index:]).strip(), by, found.why, in_body),)
 
 
 def _between_quotes(lines: list[str], plain: list[str]) -> _Parts:
     """Of a text in which quoted lines stand between one's own."""
     own: list[str] = []
     history: list[Quoted] = []
+    body = _without_trailing_quote(lines)
     passage: list[str] = []
     found: Introduction | None = None
     index = 0
@@ -218,7 +226,7 @@ def _between_quotes(lines: list[str], plain: list[str]) -> _Parts:
         if any(map(str.strip, passage)):
             by = found.by if found else _named_within(passage)
             why = found.why if found else "its lines begin with “>”"
-            history.append(Quoted("\n".join(passage).strip(), by, why))
+            history.append(Quoted("\n".join(passage).strip(), by, why, in_body=index <= len(body)))
             own.append("")
             found = None
         passage = []
@@ -228,7 +236,7 @@ def _between_quotes(lines: list[str], plain: list[str]) -> _Parts:
         else:
             own += lines[index : index + 1]
             index += 1
-    return _Parts(own, _shorten_quotes(_without_trailing_quote(lines)), tuple(history))
+    return _Parts(own, _shorten_quotes(body), tuple(history), own)
 
 
 def _named_within(passage: list[str]) -> str:

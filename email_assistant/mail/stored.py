@@ -16,7 +16,7 @@ _STRANGE = 8
 """Words in a row that stand in no stored mail, by which a quotation holds more than those."""
 _MAX_READ = 500_000  # characters of one mail
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W\u3040-\u30ff\u3400-\u9fff]+")
-_MARKS = re.compile(r"[ \t]*(?:[>|] ?)+")
+_MARKS = re.compile(r"^[ \t]*(?:[>|] ?)+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +32,17 @@ class StoredTexts:
     """The texts of mails that are stored, by the words that they hold. What is looked up is not compared with each: all
     runs of words are in one set, by hashes that nobody outside this process can foretell."""
 
-    def __init__(self, mails: Iterable[Mail]) -> None:
+    def __init__(self, mails: Iterable[Mail] = ()) -> None:
         self._words: dict[str, list[str]] = {}
         self._runs: set[int] = set()
         for mail in mails:
-            words = list(_words(mail.text[:_MAX_READ]))
-            self._runs.update(map(hash, _runs(words)))
-            if mail.message_id and words:
-                self._words[mail.message_id] = words
+            self.add(mail)
+
+    def add(self, mail: Mail) -> None:
+        words = list(_words(mail.text[:_MAX_READ]))
+        self._runs.update(map(hash, _runs(words)))
+        if mail.message_id and words:
+            self._words[mail.message_id] = words
 
     def holds(self, quoted: Quoted, of: Sequence[str]) -> bool:
         """Whether they hold all that is quoted but for a few words; of a quotation that is too short to be known by its
@@ -56,6 +59,11 @@ class StoredTexts:
             strange = 0 if place < covered_to else strange + 1
             longest = max(longest, strange)
         return any(known) and longest < _STRANGE
+
+
+def not_stored(mail: Mail, stored: StoredTexts) -> tuple[Quoted, ...]:
+    """What a mail quotes that is to be shown with it: its own text does not hold it, and nothing stored does."""
+    return tuple(each.quoted for each in history_of(mail, stored) if each.status == "kept" and not each.quoted.in_body)
 
 
 def history_of(mail: Mail, stored: StoredTexts | None) -> tuple[History, ...]:
