@@ -101,7 +101,7 @@ def _mails(data: bytes) -> Iterator[bytes]:
 
 
 def _first(data: bytes) -> bytes:
-    return next(_mails(data))
+    return next(_mails(data), b"")
 
 
 def _stored(folder: Path) -> "StoredTexts":

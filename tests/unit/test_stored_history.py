@@ -24,7 +24,8 @@ QUOTES = [
     "On 5 May 2026 at 10:15, Tom Old <tom@example.org> wrote:\n"
     + "\n".join(f"> {line}" for line in QUESTION.split("\n")),
     f"From: Tom Old <tom@example.org>\nSent: Tuesday, 5 May 2026 10:15\nTo: Ann Lee\nSubject: Roof\n\n{QUESTION}",
-    "On 5 May 2026 at 10:15, Tom Old <tom@example.org> wrote:\n| " + QUESTION.replace("\n", "\n| ").replace("and who", "and\n| who"),
+    "On 5 May 2026 at 10:15, Tom Old <tom@example.org> wrote:\n| "
+    + QUESTION.replace("\n", "\n| ").replace("and who", "and\n| who"),
 ]
 
 
