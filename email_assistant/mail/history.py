@@ -227,7 +227,7 @@ def _between_quotes(lines: list[str], plain: list[str]) -> _Parts:
             by = found.by if found else _named_within(passage)
             why = found.why if found else "its lines begin with “>”"
             history.append(Quoted("\n".join(passage).strip(), by, why, in_body=index <= len(body)))
-            own.append("")
+            own += [] if passage[-1].strip() else [""]
             found = None
         passage = []
         if beginning:

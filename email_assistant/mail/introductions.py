@@ -7,6 +7,7 @@ in common comes first (an address, a day, a time, a colon at the end, a quotatio
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from . import phrases
 
@@ -149,7 +150,12 @@ def header_block(lines: Sequence[str], index: int) -> Introduction | None:
 
 def header_kind(line: str) -> str:
     """What such a line tells: `from`, `date`, `to` or `subject`; empty if it is none."""
-    match = _HEADER.match(line[:_MAX_LINE])
+    return _kind(line[:_MAX_LINE]) if ":" in line or "：" in line else ""
+
+
+@lru_cache(maxsize=1024)  # each line is asked for by those above it
+def _kind(line: str) -> str:
+    match = _HEADER.match(line)
     if match is None:
         return ""
     label = " ".join(match[1].strip("*_ \t").lower().split())
