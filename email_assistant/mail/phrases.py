@@ -132,11 +132,12 @@ _SENT = (
     r"|wysłan[eoy]"
     r"|odesláno|odoslané|küldve|elküldve|trimis|gönderildi|gönderilmiştir|отправлено|надіслано|изпратено|στάλθηκε"
     r"|εστάλη"
-    r"|dikirim|dihantar|đã gửi|được gửi|poslano|poslato|saadetud|nosūtīts|išsiųsta|enviat|bidalia)"
+    r"|dikirim|dihantar|đã gửi|được gửi|poslano|poslato|послато|saadetud|nosūtīts|išsiųsta|enviat|bidalia)"
 )
 POSTSCRIPT = re.compile(r"\s*(?:p\.? ?){1,2}s\b[.:,]*\s", re.IGNORECASE)
 DEVICE_LINE = re.compile(
-    rf"(?:{_SENT}\b.{{0,40}}?\b{_CLIENT}.{{0,60}}|.{{0,40}}\b{_CLIENT}.{{0,20}}?\b{_SENT}\.?"
+    rf"(?:{_SENT}\b.{{0,40}}?\b{_CLIENT}.{{0,60}}|.{{0,40}}\b{_CLIENT}.{{0,12}}?\b(?:küldve|gönderil\w+)\.?"
+    rf"|von .{{0,40}}\b{_CLIENT}.{{0,20}} gesendet\.?"
     r"|sent (?:from|via|with|using) (?:my |mail for |(?:the )?(?:windows|mobile|handy|orange|front|hey|spark"
     r"|edison)\b).{0,40}"
     r"|gesendet (?:mit|von) (?:mein|der |mail ).{0,40}|envoyé (?:de|depuis) mon .{0,40}|enviado (?:desde|do) (?:mi"
@@ -148,6 +149,11 @@ DEVICE_LINE = re.compile(
     rf"|.{{0,30}}(?:から送信|から送信されました)|(?:发自|發自|傳送自|傳自|寄自).{{0,40}}|[從从].{{0,30}}(?:傳送"
     rf"|发送|寄出)|(?:나의 |내 ).{{0,30}}에서 보냄"
     rf"|נשלח מ.{{0,40}}|(?:أُ?رسلت?|تم الإرسال) من .{{0,40}}|ส่งจาก.{{0,40}}|मेरे .{{0,30}} से भेजा गया"
+    r"|(?:\S+ ){0,3}outlook (?:for|für|pour|para|per|voor|för|til|pro|dla(?: systemu)?|для|pentru|için|untuk|cho|за)"
+    r" (?:ios|android|mac)(?: \S+)?|ios ?(?:用|için) outlook.{0,20}|ios için outlook.{0,20}"
+    rf"|(?:{_SENT}\b|skickades\b|provenance ?:).{{0,20}}?"
+    r"\b(?:mail|e-?post|correo|courrier|posta|poczta|почт\w+|correio)\b.{0,16}\bwindows\b.{0,5}"
+    r"|sent (?:with|via|from) (?:shortwave|mailspring|mailbird|em client|canary|spike)\b.{0,20}|来自我的.{1,20}手机"
     r"|please consider the environment before printing.{0,40})",
     re.IGNORECASE,
 )

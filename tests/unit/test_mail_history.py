@@ -261,7 +261,7 @@ class TestHistoryIsNoOwnText:
          "從我的 iPhone 傳送", "나의 iPhone에서 보냄", "Odesláno z iPhonu", "Odoslané z iPadu", "Trimis de pe iPhone-ul meu",
          "Στάλθηκε από το iPhone μου", "Elküldve az iPhone-omról", "נשלח מה-iPhone שלי", "Dikirim dari iPhone saya",
          "Đã gửi từ iPhone của tôi", "ส่งจาก iPhone ของฉัน", "Sent with Proton Mail secure email.",
-         "Sent from AquaMail for Android<https://mail.example/x?y=1>", "Get Outlook for iOS<https://aka.example/o0>"],
+         "Sent from AquaMail for Android<https://mail.example/x?y=1>", "Get Outlook for iOS<https://aka.example/o0>", "Holen Sie sich Outlook für iOS", "Получить Outlook для iOS", "Inviato da Posta per Windows", "Provenance : Courrier pour Windows", "Sent from Mailspring"],
     )  # fmt: skip
     def test_below_what_a_device_says_of_itself(self, line: str) -> None:
         assert new_text(f"{OWN}\n\n{line}\n\n> 5 maj 2026 10.15 skrev Ann Old {A}:\n>\n{MARKED}") == OWN
@@ -302,6 +302,8 @@ class TestOwnTextIsNoHistory:
             " and write me an email when you have done so, before Friday.",
             "Yes.\n\n-- \nKim Lee\nExample Ltd\n\nCould you also bring the key?",
             "All is done.\n\nSent to my mother.",
+            "All is done.\n\nSent with love",
+            "I ask Ann.\n\nShe has the iPad that was sent.",
         ],
     )
     def test_what_only_looks_like_it(self, text: str) -> None:
