@@ -18,23 +18,25 @@ REFERS_TO_HISTORY = re.compile(
     r"|pour info|entre les lignes|dans le texte|abajo|más abajo|entre líneas|sotto|tra le righe|hieronder|onderstaand"
     r"|tussen de regels|abaixo|entre as linhas|nedan|nedanför|mellan raderna|nedenfor|mellem linjerne|poniżej|níže"
     r"|nižšie"
-    r"|alla|alább|mai jos|aşağıda\w*|ниже|нижче|по-долу|παρακάτω|dưới đây|di bawah)\b"
+    r"|alább|mai jos|aşağıda\w*|ниже|нижче|по-долу|παρακάτω|dưới đây|di bawah)\b"
     r"|以下|下面|下記|行内|红色|赤字|아래|ด้านล่าง|أدناه|למטה|नीचे|ከታች",
     re.IGNORECASE,
 )
 """By which its writer points to what stands below, or says that answers stand in it."""
+_ANSWERS = (
+    r"(?:answers?|repl(?:y|ies)|responses?|comments?|remarks?|notes|antworten|kommentare|anmerkungen|réponses"
+    r"|commentaires|remarques|respuestas|comentarios|risposte|commenti|respostas|comentários|antwoorden|opmerkingen|svar"
+    r"|kommentarer|odpowiedzi|uwagi|odpovědi|ответы|комментарии|відповіді)"
+)
 ANSWERS_WITHIN = re.compile(
-    r"\b(?:my|our|meine|unsere|mes|nos|mis|le mie|minhas|mijn|onze|mina|våra|mine|vores|moje|nasze|мои|мої)"
-    r" (?:\w+ )?(?:answers?|repl(?:y|ies)|responses?|comments?|remarks?|notes|antworten|kommentare|anmerkungen"
-    r"|réponses"
-    r"|commentaires|remarques|respuestas|comentarios|risposte|commenti|respostas|comentários|antwoorden|opmerkingen"
-    r"|svar|kommentarer|odpowiedzi|uwagi|odpovědi|ответы|комментарии|відповіді)\b"
-    r"|\b(?:in|en|em|i|na|v|in het|in der farbe) (?:red|blue|green|bold|capitals|caps|rot|blau|grün|fett"
-    r"|großbuchstaben"
-    r"|rouge|bleu|vert|gras|rojo|azul|verde|negrita|rosso|blu|grassetto|vermelho|negrito|rood|blauw|groen|vet|rött"
-    r"|blått"
-    r"|grönt|rødt|blåt|grønt|czerwono|niebiesko|červeně)\b"
-    r"|行内|红色|赤字|in-?line|between (?:the|your) lines|interspersed|zwischen (?:den|deinen|ihren) zeilen"
+    r"\b(?:see|find|siehe|anbei|voir|voici|ver|vea|vedi|zie|veja|se|patrz|zobacz|viz|смотри\w*|см\.?) (?:\w+ ){0,3}?"
+    rf"{_ANSWERS}\b"
+    rf"|\b(?:{_ANSWERS}|answered|text|changes|edits|änderungen)\b[^.!?\n]{{0,40}}?"
+    r"\b(?:below|unten|dessous|abajo|sotto|hieronder|onder|abaixo|nedan|nedenfor|poniżej|ниже"
+    r"|(?:in|en|em|i|na|v|in het) (?:red|blue|green|bold|capitals|caps|rot|blau|grün|fett|großbuchstaben|rouge|bleu|vert"
+    r"|gras|rojo|azul|verde|negrita|rosso|blu|grassetto|vermelho|negrito|rood|blauw|groen|vet|rött|blått|grönt|rødt"
+    r"|blåt|grønt|czerwono|niebiesko|červeně|the text|your text|deinem text|ihrem text))\b"
+    r"|红色|赤字|行内|in-?line|between (?:the|your) lines|interspersed|zwischen (?:den|deinen|ihren) zeilen"
     r"|entre les lignes|entre líneas|tra le righe|tussen de regels|entre as linhas|mellan raderna|mellem linjerne",
     re.IGNORECASE,
 )

@@ -312,7 +312,7 @@ class TestOwnTextIsNoHistory:
     @pytest.mark.parametrize(
         "top",
         ["My replies are in blue.", "Siehe meine Antworten in rot.", "Mes réponses sont en rouge.", "Le mie risposte sotto",
-         "I answer between the lines.", "Mijn antwoorden staan in het rood.", "Mina svar i rött.", "Mis respuestas:"],
+         "I answer between the lines.", "Mijn antwoorden staan in het rood.", "Mina svar i rött.", "Vea mis respuestas."],
     )  # fmt: skip
     def test_answers_within_what_is_quoted(self, top: str) -> None:
         for names, form in ((NAMES["en"], "{}: {}"), (NAMES["de"], "*{}:* {}")):
@@ -359,6 +359,13 @@ class TestParts:
     )
     def test_who_is_quoted(self, introduction: str, by: str) -> None:
         assert [each.by for each in reading(f"{OWN}\n\n{introduction}\n{MARKED}").history] == [by]
+
+    @pytest.mark.parametrize(
+        "top",
+        ["My comments are attached.", "We paint the door in red.", "Grazie, passo alla sede.", "My answer is yes."],
+    )
+    def test_an_answer_is_not_said_to_stand_below_by_its_name_alone(self, top: str) -> None:
+        assert new_text(f"{top}\n\n{header_block(NAMES['en'], '{}: {}')}\n\n{PLAIN}") == top
 
     def test_what_is_passed_on_is_history_of_its_own_text(self) -> None:
         forwarded = f"---------- Forwarded message ---------\n{header_block(NAMES['en'], '{}: {}')}\n\n{PLAIN}"
