@@ -33,8 +33,8 @@ ANSWERS_WITHIN = re.compile(
     rf"{_ANSWERS}\b"
     rf"|\b(?:{_ANSWERS}|answered|text|changes|edits|änderungen)\b[^.!?\n]{{0,40}}?"
     r"\b(?:below|unten|dessous|abajo|sotto|hieronder|onder|abaixo|nedan|nedenfor|poniżej|ниже"
-    r"|(?:in|en|em|i|na|v|in het) (?:red|blue|green|bold|capitals|caps|rot|blau|grün|fett|großbuchstaben|rouge|bleu|vert"
-    r"|gras|rojo|azul|verde|negrita|rosso|blu|grassetto|vermelho|negrito|rood|blauw|groen|vet|rött|blått|grönt|rødt"
+    r"|(?:in|en|em|i|na|v|in het) (?:red|blue|green|bold|capitals|caps|rot|blau|grün|fett|großbuchstaben|rouge|bleu"
+    r"|vert|gras|rojo|azul|verde|negrita|rosso|blu|grassetto|vermelho|negrito|rood|blauw|groen|vet|rött|blått|grönt|rødt"
     r"|blåt|grønt|czerwono|niebiesko|červeně|the text|your text|deinem text|ihrem text))\b"
     r"|红色|赤字|行内|in-?line|between (?:the|your) lines|interspersed|zwischen (?:den|deinen|ihren) zeilen"
     r"|entre les lignes|entre líneas|tra le righe|tussen de regels|entre as linhas|mellan raderna|mellem linjerne",
