@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from email_assistant.cli import reading
 from email_assistant.cli.context import (
     AsJson,
     CommandError,
@@ -162,6 +163,9 @@ async def correct(
         f"Mail {mail} is now {chosen}. A rule on its sender is learned from that, or waits for your word if it would "
         "undo another decision of yours; `email-assistant memory lessons` shows which."
     )
+
+
+app.command("read")(reading.read)
 
 
 @awaited

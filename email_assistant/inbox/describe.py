@@ -1,6 +1,6 @@
 """What an inbox item says: the mail, sender and subject first, then the formatted call."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -9,7 +9,9 @@ from email_assistant.inbox.standing import TAKEN_FOR
 from email_assistant.mail.address import address_of
 from email_assistant.mail.charset import listed, one_line
 from email_assistant.mail.excerpt import beginning, excerpt
+from email_assistant.mail.history import Quoted
 from email_assistant.mail.message import Mail
+from email_assistant.mail.prompt import kept_history
 
 if TYPE_CHECKING:
     from email_assistant.inbox.items import Item
@@ -74,13 +76,16 @@ def _to(args: Mapping[str, Any]) -> str:
     return address_of(str(args.get("email_address") or ""))
 
 
-def mail_as_text(mail: Mail) -> str:
-    """The mail as plain text: `Sender: subject`, its addresses, and what is new in it, of a long one head and tail."""
+def mail_as_text(mail: Mail, kept: Sequence[Quoted] = ()) -> str:
+    """The mail as plain text: `Sender: subject`, its addresses, and what is new in it, of a long one head and tail.
+    `kept`: what it quotes that stands nowhere else."""
     sender = mail.sender.name or mail.sender.email if mail.sender else "(no sender)"
     lines = [f"{sender}: {mail.subject or '(no subject)'}", ""]
     lines += [f"From: {mail.sender}"] if mail.sender else []
     lines += [f"To: {', '.join(map(str, mail.to))}"] if mail.to else []
     lines += ["", excerpt(mail.body, _EXCERPT)]
+    below = kept_history(mail, kept)
+    lines += ["", below] if below else []
     lines += [f"({mail.note})"] if mail.note else []
     return "\n".join(lines)
 

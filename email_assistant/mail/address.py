@@ -12,6 +12,8 @@ _ADDR_SPEC = re.compile(
     r"@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])",
     re.ASCII | re.IGNORECASE,
 )
+_MAILTO = re.compile(r"mailto:", re.IGNORECASE)
+_ROUTE = re.compile(r"@[^<>:@\s]+:(?=\S)")  # "<@relay.example:kim@example.org>" (RFC 5322, 4.4)
 _NAMED = re.compile(r"[^<>]*<([^<>]*)>\s*")
 _WRITTEN = re.compile(r'(?:"(?:\\.|[^"\\])*+"|[^,;\r\n])++')
 """An entry of a list that a person or a model wrote; what stands in quotes splits none."""
@@ -97,7 +99,7 @@ def parse_addresses(value: str) -> tuple[Address, ...]:
             continue
         found.append(_address(", ".join([*name_so_far, entry])))
         name_so_far = []
-    return tuple(address for address in found if "@" in address.email)
+    return tuple(address for address in found if address.email.find("@") > 0)
 
 
 def _entries(value: str) -> Iterator[str]:
@@ -121,7 +123,7 @@ def _entries(value: str) -> Iterator[str]:
         elif character in ",;":
             yield value[start:position]
             start, bracketed = position + 1, False
-        elif character == ":" and not bracketed:
+        elif character == ":" and not bracketed and value[max(0, position - 6) : position].lower() != "mailto":
             start = position + 1
     # An unclosed mark must not swallow the rest of the list.
     yield from value[start:].split(",") if quoted or comments else [value[start:]]
@@ -130,11 +132,16 @@ def _entries(value: str) -> Iterator[str]:
 def _address(entry: str) -> Address:
     before, bracket, rest = entry.rpartition("<")
     if bracket:
-        return Address(_name(before), one_line(rest.partition(">")[0]))
+        return Address(_name(before), _bare(rest.partition(">")[0]))
     words = entry.partition("(")[0].split()
     email = next((word for word in words if "@" in word), "")
     name = entry.partition("(")[2].rpartition(")")[0] or " ".join(word for word in words if word != email)
-    return Address(_name(name), one_line(email.strip("'\"")))
+    return Address(_name(name), _bare(email.strip("'\"[]<>")))
+
+
+def _bare(written: str) -> str:
+    """The address without what programs put before it."""
+    return _ROUTE.sub("", _MAILTO.sub("", one_line(written), count=1), count=1)
 
 
 def _name(raw: str) -> str:

@@ -14,9 +14,48 @@ MOST_ON_A_LINE = 20
 _REORDERING = re.compile("[\u202a-\u202e\u2066-\u2069]")
 """Embeddings, overrides and isolates: they reorder what stands around them."""
 
-# Senders use the left name and mean the right, a superset (WHATWG Encoding Standard, "Names and labels").
+# The names that browsers know (WHATWG Encoding Standard, "Names and labels") and Python does not.
+_NAMES = {
+    name: codec
+    for codec, names in {
+        "utf-8": "unicode-1-1-utf-8 unicode11utf8 unicode20utf8 x-unicode20utf8",
+        "iso8859-2": "iso88592",
+        "iso8859-3": "iso88593",
+        "iso8859-4": "iso88594",
+        "iso8859-5": "iso88595",
+        "iso8859-6": "csiso88596e csiso88596i iso-8859-6-e iso88596",
+        "iso8859-7": "iso88597 sun_eu_greek",
+        "iso8859-8": "csiso88598e csiso88598i iso-8859-8-e iso-8859-8-i iso88598 logical visual",
+        "iso8859-10": "iso885910",
+        "iso8859-13": "iso885913",
+        "iso8859-14": "iso885914",
+        "iso8859-15": "csisolatin9 iso885915",
+        "koi8-r": "koi koi8",
+        "koi8-u": "koi8-ru",
+        "mac-roman": "csmacintosh mac x-mac-roman",
+        "mac-cyrillic": "x-mac-cyrillic x-mac-ukrainian",
+        "cp874": "dos-874 iso885911 windows-874",
+        "cp1250": "x-cp1250",
+        "cp1251": "x-cp1251",
+        "cp1252": "iso88591 x-cp1252",
+        "cp1253": "x-cp1253",
+        "cp1254": "iso88599 x-cp1254",
+        "cp1255": "x-cp1255",
+        "cp1256": "x-cp1256",
+        "cp1257": "x-cp1257",
+        "cp1258": "x-cp1258",
+        "gb18030": "csgb2312 gb_2312 gb_2312-80 x-gbk",
+        "cp950": "cn-big5 x-x-big5",
+        "euc_jp": "cseucpkdfmtjapanese x-euc-jp",
+        "cp932": "windows-31j x-sjis",
+        "cp949": "cseuckr csksc56011987 iso-ir-149 ks_c_5601-1989 ksc_5601 windows-949",
+        "utf-16-be": "unicodefffe",
+        "utf-16-le": "csunicode iso-10646-ucs-2 ucs-2 unicode unicodefeff",
+    }.items()
+    for name in names.split()
+}
+# Senders use the left name and mean the right, a superset (the same standard).
 _SUPERSETS = {
-    "ascii": "cp1252",
     "iso8859-1": "cp1252",
     "iso8859-9": "cp1254",
     "iso8859-11": "cp874",
@@ -25,10 +64,30 @@ _SUPERSETS = {
     "gbk": "gb18030",
     "shift_jis": "cp932",
     "euc_kr": "cp949",
+    "big5": "cp950",
 }
 # Their bytes can be valid UTF-8 and mean something else, so the label comes first.
 _LABEL_FIRST = ("iso2022", "utf-7", "hz", "utf-16", "utf-32")
 _NOT_CHARSETS = {"punycode", "idna", "unicode_escape", "raw_unicode_escape", "undefined", "mbcs", "oem"}
+_ESCAPES = {b"\x1b$B": "iso2022_jp", b"\x1b$@": "iso2022_jp", b"\x1b$)C": "iso2022_kr"}
+"""By which a charset of 7 bits is sure, whatever the label (RFC 1468, RFC 1557)."""
+_JIS_ESCAPE = re.compile(rb"\x1b(\$[@B]|\([A-Z])")
+_JIS_PAIRS = re.compile(rb"(?:[\x21-\x7e]{2})+")
+_EUC_PAIRS = re.compile(rb"((?:[\xa1-\xfe]{2})+)|(?:[\x00-\x7f]|\x8e[\xa1-\xdf]|\x8f[\xa1-\xfe]{2})+|.", re.DOTALL)
+_GUESSED = (
+    *("big5hkscs", "cp932", "cp949", "euc_jis_2004", "gb18030", "cp874", "koi8-r", "koi8-u", "cp866", "iso8859-2"),
+    *("iso8859-5", "cp1250", "cp1251", "cp1252", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "cp1258"),
+)
+_MOST_GUESSED_FROM = 8_000  # bytes
+_EIGHT_BIT = re.compile(rb"[\x80-\xff]")
+_LETTER = re.compile(rb"[A-Za-z]")
+_WESTERN = re.compile(
+    "|".join(
+        f"[{letters}{letters.upper()}€£§°·•…–—‘’‚“”„«»©®™\xa0\\x00-\x7f]*"
+        for letters in ("äöüß", "àâæçéèêëîïôùûüÿœ", "áéíñóúü¿¡", "àèéìòùî", "àáâãçéêíóôõúü", "áèéëïóöü", "åäöæøé")
+    )
+)
+"""What is written in one language of Western Europe."""
 _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
@@ -72,13 +131,15 @@ def listed(names: Sequence[str], most: int = MOST_ON_A_LINE) -> str:
 
 
 def decode(data: bytes, declared: str | None) -> str:
-    """Decode bytes as UTF-8 where they are, else by their declared charset, else as Windows-1252."""
+    """Decode bytes as UTF-8 where they are, else by their declared charset, else by the one that they look like."""
     for mark, name in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
             return readable(data.decode(name, "replace"))
     codec = _codec(declared)
     if codec and codec.startswith(_LABEL_FIRST):
-        return readable(data.decode(codec, "replace"))
+        return readable(_decoded(data, codec))
+    if b"\x1b$" in data and (sure := next((codec for mark, codec in _ESCAPES.items() if mark in data), None)):
+        return readable(_decoded(data, sure))
     try:
         return readable(data.decode("utf-8"))
     except UnicodeDecodeError:
@@ -87,25 +148,82 @@ def decode(data: bytes, declared: str | None) -> str:
 
 def _decode_legacy(data: bytes, codec: str | None) -> str:
     if codec and codec != "utf-8":
-        return data.decode(codec, "replace")
+        return _decoded(data, codec)
     lenient = data.decode("utf-8", "replace")
     # A few broken bytes in UTF-8 text are damage; mostly broken ones mean that it never was UTF-8.
     broken = lenient.count("\ufffd")
     intact = sum(character > "\x7f" for character in lenient) - broken
-    return lenient if broken < intact else data.decode("cp1252", "replace")
+    return lenient if broken < intact else _decoded(data, _guessed(data))
+
+
+def _decoded(data: bytes, codec: str) -> str:
+    try:
+        return data.decode(codec)
+    except UnicodeDecodeError:
+        if codec == "iso2022_jp":
+            return _from_jis(data)
+        if codec == "euc_jp":
+            return _from_euc(data)
+        return data.decode("big5hkscs" if codec == "cp950" else codec, "replace")
+
+
+def _from_jis(data: bytes) -> str:
+    """ISO-2022-JP with the characters that NEC and IBM added, which Python's codec refuses."""
+    first, *others = _JIS_ESCAPE.split(data)
+    pieces = [first.decode("ascii", "replace")]
+    for escape, piece in zip(others[::2], others[1::2], strict=True):
+        if escape.startswith(b"$"):
+            pairs = _JIS_PAIRS.sub(lambda found: bytes(byte | 0x80 for byte in found[0]), piece)
+            pieces.append(_from_euc(pairs))
+        elif escape == b"(I":
+            pieces.append(bytes(byte | 0x80 if byte > 0x20 else byte for byte in piece).decode("cp932", "replace"))
+        else:
+            pieces.append(piece.decode("ascii", "replace"))
+    return "".join(pieces)
+
+
+def _from_euc(data: bytes) -> str:
+    """EUC-JP with the same characters (WHATWG Encoding Standard, "index jis0208")."""
+    return "".join(
+        _from_pairs(found[1]) if found[1] else found[0].decode("euc_jp", "replace")
+        for found in _EUC_PAIRS.finditer(data)
+    )
+
+
+def _from_pairs(pairs: bytes) -> str:
+    """Rows and cells of JIS X 0208 by Windows-31J, which is the same table, moved."""
+    moved = bytearray()
+    for row, cell in zip((byte - 0xA1 for byte in pairs[::2]), (byte - 0xA1 for byte in pairs[1::2]), strict=True):
+        moved += bytes((row // 2 + (0x81 if row < 62 else 0xC1), cell + (0x9F if row % 2 else 0x40 + (cell >= 63))))
+    return moved.decode("cp932", "replace")
+
+
+def _guessed(data: bytes) -> str:
+    """The charset of 8-bit text that names none: that of Western Europe where one of its languages has all letters of
+    the text, else the one that such text looks like."""
+    from chardet import detect
+
+    first = _EIGHT_BIT.search(data)
+    start = data.rfind(b"\n", 0, first.start()) + 1 if first else 0
+    sample = data[start : start + _MOST_GUESSED_FROM]
+    is_latin = 2 * len(_EIGHT_BIT.findall(sample)) <= len(_LETTER.findall(sample))
+    if is_latin and _WESTERN.fullmatch(sample.decode("cp1252", "replace")):
+        return "cp1252"
+    found = detect(sample, include_encodings=_GUESSED, compat_names=False)["encoding"]
+    return _codec(found) or "cp1252"
 
 
 def _codec(name: str | None) -> str | None:
-    """The Python codec for a charset label, or None if there is none that fits."""
+    """The Python codec for a charset label, or None if there is none that fits. ASCII is no answer for 8-bit text."""
     if not name or not re.fullmatch(r"[\w.:+-]{1,40}", name, re.ASCII):
         return None
     try:
-        codec = codecs.lookup(name)
+        codec = codecs.lookup(_NAMES.get(name.lower(), name))
         b"x".decode(codec.name, "replace")  # refuses codecs that don't make text
     except (LookupError, ValueError):
         return None
     found = codec.name
-    return None if found in _NOT_CHARSETS else _SUPERSETS.get(found, found)
+    return None if found in _NOT_CHARSETS or found == "ascii" else _SUPERSETS.get(found, found)
 
 
 def decode_words(value: str) -> str:

@@ -94,7 +94,11 @@ def _apart(name: str) -> tuple[str, str]:
 
 def contents(payload: Mapping[str, Any]) -> MailContents:
     """What the `payload` of Gmail's `messages.get` with `format=full` holds. Any mapping gives an answer."""
-    root = mime.from_gmail(payload)
+    return contents_of(mime.from_gmail(payload))
+
+
+def contents_of(root: MimePart) -> MailContents:
+    """What a message holds, by its parts."""
     leaves = list(_leaves(root))
     html = [text_of(part) for part in leaves if part.mime_type == "text/html" and _is_shown(part, root)]
     calendars = (text_of(part) for part in leaves if part.is_calendar and part.content)

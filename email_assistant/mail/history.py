@@ -1,71 +1,92 @@
-"""What is new in a mail: its text without quoted history, signature, tracking and boilerplate.
+"""What is new in a mail: its text apart from quoted history, signature, tracking and boilerplate.
 
-Every rule here needs a clear mark; what has none is kept.
+Every rule here needs a clear mark; what has none is its sender's.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from . import phrases
 from .boilerplate import without_boilerplate, without_footer, without_rule
 from .charset import readable
 from .html_text import html_to_text
+from .introductions import Introduction, bare, introduced, is_quote
 from .links import bare_urls
+from .quote_marks import with_quote_marks
 
 _MAX_READ = 500_000  # characters; more is no letter, and only `Mail.text` has it
-_MAX_ATTRIBUTION = 400  # characters of "On … wrote:" over its lines
-_MAX_ATTRIBUTION_LINES = 4
-_MAX_HEADER_BLOCK = 9
 _MAX_SIGNATURE_LINES = 15
 _MAX_UNSURE_SIGNATURE_LINES = 8
 _MAX_QUOTE_BEFORE_ANSWER = 10  # quoted lines kept before each inline answer
+_MAX_POINTING = 400  # characters of a text that asks about "this"
 
-_ATTRIBUTION_START = re.compile(r"[^\W_]")
-_ADDRESS_AND_TIME = re.compile(r"(?=.*[<(][^\s<>()]+@[^\s<>()]+[>)])(?=.*\b\d{4}\b)(?=.*\b\d{1,2}[:.h]\d\d\b).*")
-_SENTENCE_END = (".", "!", "?", ";", ":")
-_HEADER_LINE = re.compile(r"[*_ \t]{0,3}([^\W\d_]{1,12})(?: [^\W\d_]{1,6})?\s?[*_]{0,2}\s?[:：][*_]{0,2}[ \t]*(.*)")
 _LIST_FOOTER = re.compile(r"_{20,}\s*")
 _PGP_HEADER = re.compile(r"-----BEGIN PGP SIGNED MESSAGE-----\n(?:[^\n]+\n)*\n?")
 _IMAGE_MARK = re.compile(
     r"\[(?:cid:[^\]\n]{0,200}|image: [^\]\n]{0,200}\.(?:png|jpe?g|gif)|inline image)\]", re.IGNORECASE
 )
 _LONG_RUN = re.compile(r"([-=_*~#.+•])\1{7,}")
+_NAMED_ANSWER = re.compile(r"\s{0,3}(?:\[(?P<in_brackets>[\w .'-]{2,40})\]|(?P<name>[\w.'-]{2,20}):)\s?\S")
+_SENTENCE = re.compile(r"(?<=[.!?。？])\s|\n")
+_WORD = re.compile(r"[^\W\d_]{2,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Quoted:
+    """What a mail's sender quotes of another mail, or passes on."""
+
+    text: str
+    by: str  # who wrote it, as it says; empty if it does not
+    why: str  # what tells it apart
+    in_body: bool  # whether `Reading.body` has it
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A mail's text in its parts."""
+
+    own: str  # the sender's words; empty if there are none
+    body: str  # those, and what is needed to follow them; never empty if the text is not
+    history: tuple[Quoted, ...]
+    signature: str
+    signature_why: str
 
 
 def new_text(text: str, *, subject: str = "", bulk: bool = False) -> str:
     """What a mail's sender wrote in this mail; `text` itself when nothing would be left.
 
     `subject` tells a forwarded mail, which is kept whole; `bulk` allows footers of mass mail to be dropped."""
+    return reading(text, subject=subject, bulk=bulk).body
+
+
+def reading(text: str, *, subject: str = "", bulk: bool = False) -> Reading:
+    """The parts of a mail's text, as `new_text` takes it."""
     text = text[:_MAX_READ]
     start = text[:200].lstrip().lower()
     if start.startswith(("<!doctype html", "<html")):
         text = html_to_text(text) or text
-    lines = _without_signatures(_without_armour(readable(text)).split("\n"))
-    if not phrases.FORWARD_SUBJECT.match(subject):
-        lines = _without_history(lines)
-    lines = without_boilerplate(lines)
-    if bulk:
-        lines = without_footer(lines)
-    body = _compact(lines)
-    return body or _compact(text.split("\n")) or text
+    lines, signature, why = _apart_from_signatures(_lines(text))
+    parts = _split(lines, is_forward=phrases.FORWARD_SUBJECT.match(subject) is not None)
+    own, body = (_cleaned(each, bulk=bulk) for each in (parts.own, parts.body))
+    return Reading(own, body or _compact(text.split("\n")) or text, parts.history, _compact(signature), why)
 
 
 def written(text: str) -> str:
-    """What a mail's sender wrote in it, their signature too; nothing that they quote or pass on."""
-    lines = _without_armour(readable(text[:_MAX_READ])).split("\n")
-    kept: list[str] = []
-    index = 0
-    while index < len(lines) and not phrases.FORWARD_MARK.fullmatch(lines[index].strip()):
-        after = _history_after(lines, index)
-        if after is not None and not _answers_inline(lines[after:]):
-            break
-        if after is None and not _is_quote(lines[index]):
-            kept.append(lines[index])
-        index = after or index + 1
-    return _compact(without_rule(kept))
+    """What a mail's sender surely wrote in it, their signature too; nothing that they quote or pass on."""
+    return _compact(without_rule(_split(_lines(text[:_MAX_READ]), is_forward=False).surely_own))
 
 
-def _compact(lines: list[str]) -> str:
+def _lines(text: str) -> list[str]:
+    return with_quote_marks(_without_armour(readable(text)).split("\n"))
+
+
+def _cleaned(lines: list[str], *, bulk: bool) -> str:
+    lines = without_boilerplate(lines)
+    return _compact(without_footer(lines) if bulk else lines)
+
+
+def _compact(lines: Sequence[str]) -> str:
     text = bare_urls(_IMAGE_MARK.sub("", "\n".join(line.rstrip() for line in lines)))
     text = _LONG_RUN.sub(r"\1\1\1", text)
     return re.sub(r"\n(?:[ \t]*\n){2,}", "\n\n", text).strip()
@@ -81,16 +102,16 @@ def _without_armour(text: str) -> str:
     return _PGP_HEADER.sub("", text, count=1)
 
 
-def _is_quote(line: str) -> bool:
-    return line.startswith(">")
-
-
-def _without_signatures(lines: list[str]) -> list[str]:
-    """Without what follows a signature's mark, up to the text of another mail, if that is short enough."""
+def _apart_from_signatures(lines: list[str]) -> tuple[list[str], list[str], str]:
+    """The lines without what follows a signature's mark, up to the text of another mail, if that is short enough; the
+    first signature; and what tells it apart."""
     marks = [index for index in range(len(lines)) if _most_signature_lines(lines, index)]
-    borders = {index for index in range(len(lines)) if marks and _begins_another_text(lines, index)}
+    plain = [bare(line) for line in lines] if marks else []
+    borders = {index for index in range(len(lines)) if marks and _begins_another_text(lines, plain, index)}
     first = next((index for index, line in enumerate(lines) if line.strip()), 0)
     kept: list[str] = []
+    signature: list[str] = []
+    why = ""
     done = 0
     for mark in marks:
         if mark < done or mark <= first:  # a mail is not only a signature
@@ -98,29 +119,38 @@ def _without_signatures(lines: list[str]) -> list[str]:
         end = _signature_end(lines, mark, borders)
         if end is not None:
             kept += [*lines[done:mark], ""]
+            if not why:
+                signature, why = lines[mark + 1 : end], f"it follows the line “{lines[mark][:40]}”"
             done = end
-    return kept + lines[done:]
+    return kept + lines[done:], signature, why
 
 
 def _signature_end(lines: list[str], mark: int, borders: set[int]) -> int | None:
-    """The line after a signature; None if there is too much of it."""
+    """The line after a signature; None if there is too much of it, or a request among it."""
     most = _most_signature_lines(lines, mark)
     filled = 0
     end = mark + 1
     while end < len(lines) and end not in borders:
         filled += bool(lines[end].strip())
-        end += 1
-        if filled > most:
+        if filled > most or (not lines[end - 1].strip() and _asks(lines[end])):
             return None
+        end += 1
     return end
 
 
-def _begins_another_text(lines: list[str], index: int) -> bool:
+def _asks(line: str) -> bool:
+    """Whether a line asks something of its reader; boilerplate does, of whoever is not meant."""
+    marks = (*phrases.DISCLAIMER_MARKS, phrases.NAMES_THE_MAIL)
+    is_legal = any(mark.search(line) for mark in marks) or phrases.DEVICE_LINE.fullmatch(line.strip())
+    return phrases.ASKS.search(line) is not None and "://" not in line and not is_legal
+
+
+def _begins_another_text(lines: list[str], plain: list[str], index: int) -> bool:
     return (
-        _is_quote(lines[index])
+        is_quote(lines[index])
         or phrases.POSTSCRIPT.match(lines[index]) is not None
-        or phrases.FORWARD_MARK.fullmatch(lines[index].strip()) is not None
-        or _history_after(lines, index) is not None
+        or phrases.FORWARD_MARK.fullmatch(plain[index]) is not None
+        or introduced(plain, index) is not None
     )
 
 
@@ -138,127 +168,120 @@ def _most_signature_lines(lines: list[str], index: int) -> int:
     return 0
 
 
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    own: list[str]
+    body: list[str]
+    history: tuple[Quoted, ...]
+    surely_own: list[str]  # without what only says that it holds answers
+
+
+def _split(lines: list[str], *, is_forward: bool) -> _Parts:
+    plain = [bare(line) for line in lines]
+    for index, line in enumerate(plain):
+        if phrases.FORWARD_MARK.fullmatch(line):
+            mark = f"the mark “{line[:60]}” passes it on"
+            history = _quoted(lines, plain, index, Introduction(index + 1, mark), in_body=True)
+            return _Parts(lines[:index], lines, history, lines[:index])
+        found = introduced(plain, index)
+        if found is None:
+            continue
+        if not is_forward and _answers_inline(lines, plain, found.after):
+            return _between_quotes(lines, plain)
+        top = lines[:index]
+        if _answers_within(top, lines, found):
+            return _Parts(lines, lines, (), top)
+        is_needed = is_forward or not _has_text(top) or _points_to_history(top)
+        history = _quoted(lines, plain, index, found, in_body=is_needed)
+        top = without_rule(top)
+        return _Parts(top, lines if is_needed else top, history, top)
+    return _Parts(lines, lines, (), lines) if is_forward else _between_quotes(lines, plain)
+
+
+def _quoted(
+    lines: list[str], plain: list[str], index: int, found: Introduction, *, in_body: bool
+) -> tuple[Quoted, ...]:
+    """The text that is introduced at a line. What it quotes itself is a part of it."""
+    by = found.by
+    if not by:  # a mark above the line that names who is quoted
+        inner = (introduced(plain, below) for below in range(found.after, min(found.after + 3, len(lines))))
+        by = next((each.by for each in inner if each and each.by), "")
+    return (Quoted("\n".join(line.rstrip() for line in lines[index:]).strip(), by, found.why, in_body),)
+
+
+def _between_quotes(lines: list[str], plain: list[str]) -> _Parts:
+    """Of a text in which quoted lines stand between one's own."""
+    own: list[str] = []
+    history: list[Quoted] = []
+    body = _without_trailing_quote(lines)
+    passage: list[str] = []
+    found: Introduction | None = None
+    index = 0
+    while index <= len(lines):
+        beginning = introduced(plain, index) if index < len(lines) else None
+        if index < len(lines) and (is_quote(lines[index]) or (passage and not plain[index])):
+            passage.append(lines[index])
+            index += 1
+            continue
+        if any(map(str.strip, passage)):
+            by = found.by if found else _named_within(passage)
+            why = found.why if found else "its lines begin with “>”"
+            history.append(Quoted("\n".join(passage).strip(), by, why, in_body=index <= len(body)))
+            own += [] if passage[-1].strip() else [""]
+            found = None
+        passage = []
+        if beginning:
+            found, passage = beginning, lines[index : beginning.after]
+            index = beginning.after
+        else:
+            own += lines[index : index + 1]
+            index += 1
+    return _Parts(own, _shorten_quotes(body), tuple(history), own)
+
+
+def _named_within(passage: list[str]) -> str:
+    """Whom quoted lines name that hold their own introduction, as those of a telephone do."""
+    first = [bare(line.lstrip("> ")) for line in passage[:_MAX_UNSURE_SIGNATURE_LINES]]
+    found = filter(None, (introduced(first, index) for index in range(len(first))))
+    return next((each.by for each in found), "")
+
+
 def _has_text(lines: list[str]) -> bool:
     return any(line.strip() for line in lines)
 
 
-def _without_history(lines: list[str]) -> list[str]:
-    for index, line in enumerate(lines):
-        if phrases.FORWARD_MARK.fullmatch(line.strip()):
-            return lines
-        after = _history_after(lines, index)
-        if after is None:
-            continue
-        if _answers_inline(lines[after:]):
-            break
-        top = lines[:index]
-        if not _has_text(top) or phrases.REFERS_TO_HISTORY.search("\n".join(top)):
-            return lines
-        return without_rule(top)
-    return _shorten_quotes(_without_trailing_quote(lines))
-
-
-def _history_after(lines: list[str], index: int) -> int | None:
-    """If another mail's text is introduced at this line: the line after the introduction."""
-    line = lines[index].strip()
-    if phrases.ORIGINAL_MARK.fullmatch(line):
-        return index + 1
-    if _starts_header_block(lines, index):
-        return index + 1
-    return _attribution_end(lines, index)
-
-
-def _attribution_end(lines: list[str], index: int) -> int | None:
-    """The line after "On … wrote:", which mailers wrap over several lines."""
-    if not _ATTRIBUTION_START.match(lines[index].lstrip()) or (index and _continues_prose(lines, index)):
-        return None
-    length = 0
-    for end in range(index, min(index + _MAX_ATTRIBUTION_LINES, len(lines))):
-        line = lines[end].strip()
-        length += len(line) + 1
-        if not line or length > _MAX_ATTRIBUTION:
-            return None
-        if line.endswith((":", "：")):
-            wrapped = [part.strip() for part in lines[index : end + 1]]
-            return end + 1 if _is_attribution(wrapped, before_quote=_quote_follows(lines, end)) else None
-    return None
-
-
-def _is_attribution(lines: list[str], *, before_quote: bool) -> bool:
-    """Whether these lines, and no fewer of the last of them, introduce a quotation."""
-    if not _introduces(" ".join(lines), before_quote=before_quote):
-        return False
-    for start in range(1, len(lines)):
-        rest = " ".join(lines[start:])
-        if phrases.ATTRIBUTION.fullmatch(rest):
-            return False
-        is_apart = lines[start - 1].endswith(_SENTENCE_END) or not _is_dated(" ".join(lines[:start]))
-        if is_apart and _introduces(rest, before_quote=before_quote):
-            return False
-    return True
-
-
-def _introduces(line: str, *, before_quote: bool) -> bool:
-    if not _is_dated(line):
-        return False
-    if phrases.ATTRIBUTION.fullmatch(line) or phrases.NAME_FIRST_ATTRIBUTION.fullmatch(line):
+def _points_to_history(top: list[str]) -> bool:
+    """Whether a text can't be understood without what stands below it."""
+    text = "\n".join(without_boilerplate(top)).strip()
+    if phrases.REFERS_TO_HISTORY.search(text):
         return True
-    # In any language, a quotation makes it sure.
-    return before_quote and _ADDRESS_AND_TIME.fullmatch(line) is not None
+    sentences = _SENTENCE.split(text) if len(text) <= _MAX_POINTING else []
+    return any(phrases.ASKS.search(each) and phrases.THIS.search(each) for each in sentences)
 
 
-def _is_dated(line: str) -> bool:
-    return "@" in line or any(map(str.isdigit, line))
+def _answers_within(top: list[str], lines: list[str], found: Introduction) -> bool:
+    """Whether the sender's answers stand in the text that they quote, with no mark that tells them from it: as they
+    say, or behind the name of whom the quoted mail was for."""
+    if phrases.ANSWERS_WITHIN.search("\n".join(top)):
+        return True
+    names = {word.lower() for word in _WORD.findall(found.to.partition("<")[0])}
+    answers = filter(None, map(_NAMED_ANSWER.match, lines[found.after :])) if names else ()
+    return any(
+        {word.lower() for word in _WORD.findall(each["in_brackets"] or each["name"])} & names for each in answers
+    )
 
 
-def _quote_follows(lines: list[str], index: int) -> bool:
-    return _is_quote(next((line for line in lines[index + 1 : index + 4] if line.strip()), ""))
-
-
-def _continues_prose(lines: list[str], index: int) -> bool:
-    """An attribution without `>` below it needs an empty line above it to be told from prose."""
-    if not lines[index - 1].strip() or _is_quote(lines[index - 1]):
+def _answers_inline(lines: list[str], plain: list[str], index: int) -> bool:
+    """Whether the lines from there begin with quoted text that a person's unquoted text follows."""
+    while index < len(lines) and not plain[index]:
+        index += 1
+    if index == len(lines) or not is_quote(lines[index]):
         return False
-    return not any(_is_quote(line) for line in lines[index + 1 : index + 2 + _MAX_ATTRIBUTION_LINES])
-
-
-def _starts_header_block(lines: list[str], index: int) -> bool:
-    """Outlook's "From: … Sent: … To: … Subject: …", in the languages of `HEADERS`."""
-    if _header_kind(lines[index]) != "from":
-        return False
-    kinds = set(_kinds_below(lines, index))
-    # Without either, it may be a journey: "From: … To: … Date: …".
-    return "date" in kinds and ("subject" in kinds or ("to" in kinds and "@" in lines[index]))
-
-
-def _kinds_below(lines: list[str], index: int) -> Iterator[str]:
-    """The kinds of the header lines that follow, of which each may stand alone or run on."""
-    for below in range(index + 1, min(index + _MAX_HEADER_BLOCK, len(lines))):
-        kind = _header_kind(lines[below])
-        is_header = _HEADER_LINE.match(lines[below][:_MAX_ATTRIBUTION])
-        if kind == "from" or (lines[below].strip() and not is_header and not lines[below - 1].strip()):
-            return
-        yield kind
-
-
-def _header_kind(line: str) -> str:
-    match = _HEADER_LINE.match(line[:_MAX_ATTRIBUTION])
-    kind = phrases.HEADERS.get(match[1].lower(), "") if match else ""
-    if match and kind == "date" and not any(map(str.isdigit, match[2])):
-        return ""
-    return kind
-
-
-def _answers_inline(lines: list[str]) -> bool:
-    """Whether these lines begin with quoted text that a person's unquoted text follows."""
-    if not _is_quote(next((line for line in lines if line.strip()), "")):
-        return False
-    index = 0
     while index < len(lines):
-        if not lines[index].strip() or _is_quote(lines[index]):
+        if not plain[index] or is_quote(lines[index]):
             index += 1
-        elif (after := _attribution_end(lines, index)) is not None:
-            index = after
+        elif (after := introduced(plain, index)) is not None:
+            index = after.after
         else:
             return True
     return False
@@ -266,7 +289,7 @@ def _answers_inline(lines: list[str]) -> bool:
 
 def _without_trailing_quote(lines: list[str]) -> list[str]:
     end = len(lines)
-    while end and (not lines[end - 1].strip() or _is_quote(lines[end - 1])):
+    while end and (not lines[end - 1].strip() or is_quote(lines[end - 1])):
         end -= 1
     top = "\n".join(lines[:end])
     # "They write:" makes the quotation a part of what is said.
@@ -278,7 +301,7 @@ def _shorten_quotes(lines: list[str]) -> list[str]:
     kept: list[str] = []
     passage: list[str] = []
     for line in [*lines, None]:
-        if line is not None and _is_quote(line):
+        if line is not None and is_quote(line):
             passage.append(line)
             continue
         if len(passage) > _MAX_QUOTE_BEFORE_ANSWER:

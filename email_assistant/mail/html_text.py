@@ -7,20 +7,40 @@ otherwise lose its text (libxml2 cuts the tree) or exhaust the stack.
 import re
 from collections.abc import Mapping
 from html import unescape
+from typing import Literal
 
 from lxml import etree
 
 from .charset import readable
-from .html_style import hidden_classes, hides, inline_style
+from .html_style import BLACK, WHITE, Colour, hidden_classes, hides, ink, inline_style, is_alike, paper
 from .html_table import Table
 from .links import link_note
 
 _MAX_DEPTH = 300  # beyond it tags are only stripped: each stray end tag costs libxml2 a walk over all open elements
 _CHUNK = 16_384  # characters: an exception from a handler stops lxml only at the end of what it was fed
 
-_SKIPPED = frozenset({"script", "style", "title", "template", "svg", "select", "map"})
+# What the page leaves out, too (`rich`): nobody is to read what the other does not.
+_SKIPPED = frozenset(
+    {"script", "style", "title", "template", "svg", "select", "map", "noscript", "textarea", "iframe", "audio", "video"}
+    | {"canvas", "noembed", "noframes"}
+)
 _NEW_LINE = frozenset(
-    {"address", "article", "aside", "center", "dd", "div", "dl", "dt", "fieldset", "figure", "footer", "form"}
+    {
+        "address",
+        "article",
+        "aside",
+        "center",
+        "dd",
+        "details",
+        "div",
+        "dl",
+        "summary",
+        "dt",
+        "fieldset",
+        "figure",
+        "footer",
+        "form",
+    }
     | {"header", "hr", "li", "main", "nav", "section", "tr"}
 )
 _NEW_PARAGRAPH = frozenset({"blockquote", "h1", "h2", "h3", "h4", "h5", "h6", "ol", "p", "pre", "table", "ul"})
@@ -88,6 +108,7 @@ class _Renderer:
         self._sheet: list[str] = []
         self._hidden_classes: set[str] = set()
         self._superscripts: list[int] = []
+        self._paints = False
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         if len(self._elements) >= _MAX_DEPTH:
@@ -137,14 +158,16 @@ class _Renderer:
             self._finish(tag, self._elements[-1])
         elif len(self._elements) == self._hidden_from:
             self._hidden_from = 0
-            self._hidden_classes |= hidden_classes("".join(self._sheet))
+            sheet = "".join(self._sheet)
+            self._paints = self._paints or "background" in sheet.lower()
+            self._hidden_classes |= hidden_classes(sheet)
             self._sheet.clear()
         self._elements.pop()
 
     def data(self, text: str) -> None:
         if self._elements and self._elements[-1].tag == "style":
             self._sheet.append(text)
-        if self._hidden_from or (not self._show_hidden and self._elements and self._elements[-1].invisible):
+        if self._hidden_from or (not self._show_hidden and self._elements and self._is_invisible(self._elements[-1])):
             return
         if not (self._elements and self._elements[-1].preformatted):
             self._write(_BLANKS.sub(" ", text))
@@ -154,6 +177,15 @@ class _Renderer:
         for line in others:
             self._line_break()
             self._write(line)
+
+    def _is_invisible(self, element: "_Element") -> bool:
+        """Whether text is too small to be seen, or of the colour that it stands on, as far as that is told here: what a
+        style sheet paints behind it is not read."""
+        if element.invisible or element.ink == "none":
+            return True
+        if element.paper == "unknown" or (element.classed and self._paints):
+            return False
+        return is_alike(element.ink, element.paper)
 
     def close(self) -> None:
         self._flush()
@@ -191,7 +223,7 @@ class _Renderer:
     def _join_cells(self, prefix: str) -> None:
         """Put a row's cells, which may hold paragraphs, on one line."""
         table = self._tables[-1]
-        if row := table.row(prefix):
+        if row := table.row(prefix, len(self._lines)):
             del self._lines[table.row_start :]
             self._lines.append(prefix + row)
 
@@ -249,7 +281,7 @@ class _Renderer:
 class _Element:
     """What an open element means for the text in it."""
 
-    __slots__ = ("depth_of_quote", "hidden", "invisible", "preformatted", "quotes", "tag")
+    __slots__ = ("classed", "depth_of_quote", "hidden", "ink", "invisible", "paper", "preformatted", "quotes", "tag")
 
     def __init__(self, tag: str, attributes: Mapping[str, str], parent: "_Element | None") -> None:
         self.tag = tag
@@ -263,6 +295,11 @@ class _Element:
         # Wrappers with size 0 are a layout trick; only text of that very size is invisible.
         size = _FONT_SIZE.search(style)
         self.invisible: bool = not (size[1] or "").strip("0.") if size else bool(parent and parent.invisible)
+        self.ink: Colour | Literal["none"] = ink(style, attributes) or (parent.ink if parent else BLACK)
+        self.paper: Colour | Literal["unknown"] = paper(style, attributes) or (parent.paper if parent else WHITE)
+        if "background" in attributes:  # a picture
+            self.paper = "unknown"
+        self.classed: bool = "class" in attributes or "id" in attributes or bool(parent and parent.classed)
 
 
 def _first_number(attributes: Mapping[str, str]) -> int:

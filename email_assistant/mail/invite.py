@@ -1,22 +1,19 @@
 """A calendar part (RFC 5545) in words."""
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
+from itertools import islice
 from zoneinfo import ZoneInfo
 
-from tzlocal.windows_tz import win_tz
-
-from .charset import readable
+from .calendar_text import Component, Moment, Zones, components, numbered_days, rule_parts, unescaped
 from .message import CalendarEvent
 
-_MAX_READ = 200_000
 _MAX_VALUE = 300
-_FOLD = re.compile(r"\n[ \t]")
-_EVENT = re.compile(r"^BEGIN:VEVENT[ \t]*$", re.MULTILINE | re.IGNORECASE)
-_PROPERTY = re.compile(r"^([A-Za-z-]+)((?:;[^:\n\"]*(?:\"[^\"\n]*\"[^:\n\"]*)*)?):(.*)$", re.MULTILINE)
-_TIME = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d(Z?))?")
-_ZONE = re.compile(r"TZID=\"?([^;:\"]+)", re.IGNORECASE)
+_MOST_DATES = 6  # named of a series; of more the number is told
+_MOST_DATES_READ = 50
+_DURATION = re.compile(r"P(?:(\d{1,3})W)?(?:(\d{1,3})D)?(?:T(?:(\d{1,3})H)?(?:(\d{1,4})M)?(?:\d+S)?)?")
 
 _METHODS = {
     "REQUEST": "Calendar invitation",
@@ -25,10 +22,47 @@ _METHODS = {
     "COUNTER": "Calendar counter-proposal",
     "DECLINECOUNTER": "Calendar counter-proposal declined",
 }
-
-
-_DURATION = re.compile(r"P(?:(\d{1,3})W)?(?:(\d{1,3})D)?(?:T(?:(\d{1,3})H)?(?:(\d{1,4})M)?(?:\d+S)?)?")
 _REPEATS = {"DAILY": "daily", "WEEKLY": "weekly", "MONTHLY": "monthly", "YEARLY": "yearly"}
+_UNITS = {"DAILY": "days", "WEEKLY": "weeks", "MONTHLY": "months", "YEARLY": "years"}
+_TOLD_PARTS = {"FREQ", "INTERVAL", "COUNT", "UNTIL", "BYDAY", "BYMONTHDAY", "BYMONTH", "WKST"}
+_OF_ITS_OWN = "in a way of its own"
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_PLACES = {1: "first ", 2: "second ", 3: "third ", 4: "fourth ", 5: "fifth ", -1: "last ", -2: "last but one "}
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """How an event repeats, or which days of a series it is about."""
+
+    rule: str  # "weekly", "every 2 weeks, 4 times"; empty if it does not
+    until: Moment | None
+    also: tuple[Moment, ...]  # further days, which no rule gives
+    but_not: tuple[Moment, ...]
+    only: str  # "only one day of a series"; empty if it is about the whole
+    instead_of: Moment | None  # the day of the series that is moved
+    year: int  # of the first day: that of others is told where it is another
+
+    def in_words(self, zone: ZoneInfo | None) -> str:
+        """In the days of a timezone, or of the event's own; empty if there is but one day."""
+        rule = ", ".join(
+            filter(
+                None,
+                [
+                    self.rule,
+                    f"until {_day(self.until.day(zone), 0)}" if self.until else "",
+                    f"also {self._days(self.also, zone)}" if self.also else "",
+                    f"but not {self._days(self.but_not, zone)}" if self.but_not else "",
+                ],
+            )
+        )
+        moved = f"{self.only}, instead of {_day(self.instead_of.day(zone), 0)}" if self.instead_of else self.only
+        return "; ".join(filter(None, [rule, moved]))
+
+    def _days(self, moments: Sequence[Moment], zone: ZoneInfo | None) -> str:
+        days = [_day(moment.day(zone), self.year) for moment in moments[:_MOST_DATES]]
+        if more := len(moments) - len(days):
+            days.append(f"{more:,} more days")
+        return " and ".join(filter(None, [", ".join(days[:-1]), days[-1]]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +78,9 @@ class Invitation:
     place: str
     organiser: str
     repeats: str  # "weekly"; empty if it does not
+    series: Series
+    answer: str  # of who was invited: "accepted", "declined by Ann"; empty if it is no reply
+    comment: str
     others: int  # events of the same part that are not told
 
     def when(self, zone: ZoneInfo) -> str:
@@ -54,6 +91,10 @@ class Invitation:
         till = f"{end:%H:%M}" if end.date() == start.date() else f"{end:%A %-d %B %Y, %H:%M}"
         return f"{start:%A %-d %B %Y, %H:%M}{f' to {till}' if end > start else ''} ({zone.key})"
 
+    def repeating(self, zone: ZoneInfo) -> str:
+        """How it repeats, or which days of a series it is about, in the person's timezone."""
+        return self.series.in_words(zone)
+
     @property
     def beside(self) -> str:
         """How many events more there are; empty if none."""
@@ -62,166 +103,209 @@ class Invitation:
     def in_words(self, zone: ZoneInfo) -> str:
         facts = [
             f"{self.kind}: {self.title or '(no title)'}",
+            f"answer {self.answer}" if self.answer else "",
             self.when(zone),
-            f"repeats {self.repeats}" if self.repeats else "",
+            f"repeats {self.repeating(zone)}" if self.repeats else self.repeating(zone),
             f"at {self.place}" if self.place else "",
             f"organised by {self.organiser}, as it says" if self.organiser else "",
+            f"comment: {self.comment}" if self.comment else "",
             self.beside,
         ]
         return "; ".join(filter(None, facts))
 
 
 def invitation(calendar: str) -> Invitation | None:
-    """The first event of a calendar part; None if it has none."""
-    if (read := _read(calendar)) is None:
+    """The event of a calendar part, of a series the whole; None if it has none."""
+    read = _Read.of(calendar)
+    if read is None:
         return None
-    method, found = read
-    start, end = (_moment(*found.get(name, ("", ""))) for name in ("DTSTART", "DTEND"))
-    rule = re.search(r"FREQ=([A-Z]+)", _value(found, "RRULE").upper())
+    start, end = (moment.known if moment else None for moment in (read.start, read.end))
+    series = read.series()
     return Invitation(
-        uid=_value(found, "UID"),
-        kind=_METHODS.get(method, "Calendar event"),
-        title=_value(found, "SUMMARY"),
+        uid=read.value("UID"),
+        kind=_METHODS.get(read.method, "Calendar event"),
+        title=read.value("SUMMARY"),
         start=start,
-        end=end or (start + _lasting(_value(found, "DURATION")) if start else None),
-        written=_times(found),
-        place=_value(found, "LOCATION"),
-        organiser=_organiser(found) if "ORGANIZER" in found else "",
-        repeats=_REPEATS.get(rule[1], "in a way of its own") if rule else "",
-        others=len(_EVENT.findall(_unfolded(calendar))) - 1,
+        end=end or (start + _lasting(read.value("DURATION")) if start else None),
+        written=read.times(),
+        place=read.value("LOCATION"),
+        organiser=read.organiser(),
+        repeats=series.rule,
+        series=series,
+        answer=read.answer(with_name=True),
+        comment=read.value("COMMENT") if read.method in ("REPLY", "COUNTER", "DECLINECOUNTER") else "",
+        others=read.others,
     )
 
 
 def summarise(calendar: str) -> str:
     """What a calendar part says: kind, title, times as written, place and organiser; empty if it has no event.
 
-    Of several events, such as those of a series, the first is told and the others are counted."""
-    if (read := _read(calendar)) is None:
+    Of several events the first is told, of a series the whole, and the others are counted."""
+    read = _Read.of(calendar)
+    if read is None:
         return ""
-    method, found = read
-    others = len(_EVENT.findall(_unfolded(calendar))) - 1
+    series = read.series()
+    told = series.in_words(None)
     facts = [
-        _value(found, "SUMMARY"),
-        _times(found),
-        f"repeats {_value(found, 'RRULE')}" if "RRULE" in found else "",
-        f"at {_value(found, 'LOCATION')}" if _value(found, "LOCATION") else "",
-        f"organiser {_organiser(found)}" if "ORGANIZER" in found else "",
-        f"answer {_answer(found)}" if method == "REPLY" and _answer(found) else "",
-        f"comment: {_value(found, 'COMMENT')}" if _value(found, "COMMENT") else "",
-        f"and {others} more event{'s' if others > 1 else ''}" if others else "",
+        read.value("SUMMARY"),
+        read.times(),
+        f"repeats {told}" if series.rule else told,
+        f"at {read.value('LOCATION')}" if read.value("LOCATION") else "",
+        f"organiser {read.organiser()}" if read.organiser() else "",
+        f"answer {read.answer()}" if read.answer() else "",
+        f"comment: {read.value('COMMENT')}" if read.value("COMMENT") else "",
+        f"and {read.others} more event{'s' if read.others > 1 else ''}" if read.others else "",
     ]
-    return f"[{_METHODS.get(method, 'Calendar event')}: {'; '.join(fact for fact in facts if fact)}]"
+    return f"[{_METHODS.get(read.method, 'Calendar event')}: {'; '.join(fact for fact in facts if fact)}]"
 
 
 def description(calendar: str) -> str:
-    """The first event's own text, such as an agenda; empty if it has none."""
-    return _unescaped(_first_event(calendar).get("DESCRIPTION", ("", ""))[1], new_line="\n").strip()
+    """The event's own text, such as an agenda; empty if it has none."""
+    read = _Read.of(calendar)
+    return unescaped(read.event.first("DESCRIPTION")[1], new_line="\n").strip() if read else ""
 
 
 def event(calendar: str) -> CalendarEvent | None:
-    """The first event as calendars know it; None if there is none, or it does not say which it is."""
-    found = _first_event(calendar)
-    uid = _value(found, "UID")
-    start, end = (_moment(*found.get(name, ("", ""))) for name in ("DTSTART", "DTEND"))
-    return CalendarEvent(uid, start, end) if uid else None
-
-
-def _first_event(calendar: str) -> dict[str, tuple[str, str]]:
-    return read[1] if (read := _read(calendar)) else {}
-
-
-def _read(calendar: str) -> tuple[str, dict[str, tuple[str, str]]] | None:
-    """What the calendar part is for, and the properties of its first event; None if it has none."""
-    text = _unfolded(calendar)
-    event = _EVENT.search(text)
-    if event is None:
+    """The event as calendars know it; None if there is none, or it does not say which it is."""
+    read = _Read.of(calendar)
+    if read is None or not read.value("UID"):
         return None
-    found = _properties(text[event.end() :])
-    if _value(found, "STATUS").upper() == "CANCELLED":
-        return "CANCEL", found
-    return _properties(text[: event.start()]).get("METHOD", ("", ""))[1].upper(), found
+    start, end = (moment.known if moment else None for moment in (read.start, read.end))
+    return CalendarEvent(read.value("UID"), start, end)
 
 
-def _unfolded(calendar: str) -> str:
-    return _FOLD.sub("", readable(calendar[:_MAX_READ]))
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A calendar part's method, and the event of it that is told."""
+
+    method: str
+    event: Component
+    zones: Zones
+    others: int
+
+    @classmethod
+    def of(cls, calendar: str) -> "_Read | None":
+        root = components(calendar)
+        events = [each for each in root.inner if each.kind == "VEVENT"]
+        if not events:
+            return None
+        uid = events[0].first("UID")[1]
+        whole = (each for each in events if each.first("UID")[1] == uid and not each.properties.get("RECURRENCE-ID"))
+        told = next(whole, events[0])
+        calendars = (each for each in (*root.inner, root) if each.kind in ("VCALENDAR", ""))
+        method = next(filter(None, (each.first("METHOD")[1].upper() for each in calendars)), "")
+        is_cancelled = told.text("STATUS").upper() == "CANCELLED"
+        return cls("CANCEL" if is_cancelled else method, told, Zones(root), len(events) - 1)
+
+    def value(self, name: str) -> str:
+        return self.event.text(name)[:_MAX_VALUE]
+
+    @property
+    def start(self) -> Moment | None:
+        return self.zones.moment(self.event.first("DTSTART"))
+
+    @property
+    def end(self) -> Moment | None:
+        return self.zones.moment(self.event.first("DTEND"))
+
+    def times(self) -> str:
+        start, end = self.start, self.end
+        if start is None:
+            return self.value("DTSTART")
+        if end and not isinstance(end.at, datetime) and not isinstance(start.at, datetime):
+            end = Moment(_day_before(end.at), "")  # RFC 5545, 3.6.1: the end is exclusive
+        if end and str(end) != str(start):
+            return f"{start} to {end}"
+        lasting = self.value("DURATION")
+        return f"{start} for {lasting}" if lasting else str(start)
+
+    def organiser(self) -> str:
+        return re.sub(r"^mailto:", "", self.value("ORGANIZER"), flags=re.IGNORECASE)
+
+    def answer(self, *, with_name: bool = False) -> str:
+        """Of a reply: what the one that it is from said."""
+        if self.method != "REPLY":
+            return ""
+        for parameters, value in self.event.properties.get("ATTENDEE", ()):
+            status = re.search(r"PARTSTAT=\"?([A-Za-z-]+)", parameters, re.IGNORECASE)
+            if status and status[1].upper() != "NEEDS-ACTION":
+                name = re.search(r"CN=(?:\"([^\"]*)\"|([^;:\"]*))", parameters, re.IGNORECASE)
+                who = (name[1] or name[2]) if name else re.sub(r"(?i)^mailto:", "", value)
+                return f"{status[1].lower()} by {who}"[:_MAX_VALUE] if with_name and who else status[1].lower()
+        return ""
+
+    def series(self) -> Series:
+        start = self.start
+        first = start.day(None) if start else None
+        parts = rule_parts(self.event.first("RRULE")[1])
+        recurrence = self.event.first("RECURRENCE-ID")
+        of = self.zones.moment(recurrence)
+        is_moved = of is not None and start is not None and of.at != start.at
+        later = "THISANDFUTURE" in recurrence[0].upper()
+        only = "only this and the later days of a series" if later else "only one day of a series"
+        until = self.zones.moment(("", parts.get("UNTIL", "")))
+        return Series(
+            rule=_rule_in_words(parts, first) if parts else "",
+            until=_beside(until, start),
+            also=tuple(self._dates("RDATE")),
+            but_not=tuple(self._dates("EXDATE")),
+            only=only if recurrence[1] else "",
+            instead_of=of if is_moved else None,
+            year=first.year if first else 0,
+        )
+
+    def _dates(self, name: str) -> Iterable[Moment]:
+        times = (
+            self.zones.moment((parameters, time.partition("/")[0]))
+            for parameters, value in self.event.properties.get(name, ())
+            for time in value.split(",")
+        )
+        return filter(None, islice(times, _MOST_DATES_READ))
+
+
+def _beside(until: Moment | None, start: Moment | None) -> Moment | None:
+    """The end of a series, which is told in UTC, in the timezone of its first day."""
+    if until and start and until.known and isinstance(start.at, datetime) and start.at.tzinfo:
+        return Moment(until.known.astimezone(start.at.tzinfo), start.zone)
+    return until
+
+
+def _rule_in_words(parts: dict[str, str], first: date | None) -> str:
+    frequency, every = parts.get("FREQ", ""), parts.get("INTERVAL", "1")
+    if frequency not in _REPEATS or not every.isascii() or not every.isdecimal():
+        return _OF_ITS_OWN
+    words = _REPEATS[frequency] if int(every[:4]) <= 1 else f"every {int(every[:4])} {_UNITS[frequency]}"
+    words += _on_days(parts, first)
+    if set(parts) - _TOLD_PARTS:
+        words += f", {_OF_ITS_OWN}"
+    if count := re.fullmatch(r"\d{1,5}", parts.get("COUNT", "")):
+        words += f", {int(count[0])} time{'s' if int(count[0]) != 1 else ''}"
+    return words
+
+
+def _on_days(parts: dict[str, str], first: date | None) -> str:
+    """The days of a rule; empty where the first day says them."""
+    days = numbered_days(parts.get("BYDAY", ""))
+    if days and not (first and days == [(0, first.weekday())] and parts["FREQ"] == "WEEKLY"):
+        named = [f"{'the ' if place else ''}{_PLACES.get(place, f'{place}. ' if place else '')}{_WEEKDAYS[day]}"
+                 for place, day in days]  # fmt: skip
+        return f" on {' and '.join(filter(None, [', '.join(named[:-1]), named[-1]]))}"
+    numbers = parts.get("BYMONTHDAY", "")
+    if numbers and not (first and numbers == str(first.day)):
+        return " on the last day" if numbers == "-1" else f" on day {numbers[:_MAX_VALUE].replace(',', ', ')}"
+    return ""
+
+
+def _day(day: date, year: int) -> str:
+    return f"{day:%-d %B}" if day.year == year else f"{day:%-d %B} {day.year}"
+
+
+def _day_before(day: date) -> date:
+    return day - timedelta(days=1) if day > date.min else day
 
 
 def _lasting(duration: str) -> timedelta:
     match = _DURATION.fullmatch(duration.upper())
     weeks, days, hours, minutes = (int(number or 0) for number in match.groups()) if match else (0, 0, 0, 0)
     return timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes)
-
-
-def _properties(text: str) -> dict[str, tuple[str, str]]:
-    """Name to (parameters, value), the first of each name up to the end of the event or an inner component."""
-    end = re.search(r"^(?:END:VEVENT|BEGIN:VALARM)", text, re.MULTILINE | re.IGNORECASE)
-    found: dict[str, tuple[str, str]] = {}
-    for match in _PROPERTY.finditer(text[: end.start()] if end else text):
-        found.setdefault(match[1].upper(), (match[2], match[3].strip()))
-    return found
-
-
-def _value(found: dict[str, tuple[str, str]], name: str) -> str:
-    return " ".join(_unescaped(found.get(name, ("", ""))[1], new_line=" ").split())[:_MAX_VALUE]
-
-
-def _unescaped(value: str, *, new_line: str) -> str:
-    return re.sub(r"\\([nN,;\\])", lambda match: new_line if match[1] in "nN" else match[1], value)
-
-
-def _times(found: dict[str, tuple[str, str]]) -> str:
-    start, end = (_time(*found.get(name, ("", ""))) for name in ("DTSTART", "DTEND"))
-    if _is_day(start) and _is_day(end):
-        end = _day_before(end)  # RFC 5545, 3.6.1: the end is exclusive
-    if end and end != start:
-        return f"{start} to {end}"
-    lasting = _value(found, "DURATION")
-    return f"{start} for {lasting}" if start and lasting else start
-
-
-def _is_day(time: str) -> bool:
-    return len(time) == len("2026-05-05")
-
-
-def _day_before(day: str) -> str:
-    try:
-        return str(date.fromisoformat(day) - timedelta(days=1))
-    except (ValueError, OverflowError):  # no such day
-        return day
-
-
-def _time(parameters: str, value: str) -> str:
-    match = _TIME.match(value)
-    if match is None:
-        return ""
-    year, month, day, hour, minute, utc = match.groups()
-    if hour is None:
-        return f"{year}-{month}-{day}"
-    zone = _ZONE.search(parameters)
-    suffix = " UTC" if utc else f" {zone[1]}" if zone else ""
-    return f"{year}-{month}-{day} {hour}:{minute}{suffix}"
-
-
-def _moment(parameters: str, value: str) -> datetime | None:
-    """The time if it is known where it is meant: in UTC, or in a timezone of the IANA database or of Windows, by
-    whose names Exchange calls them (https://unicode.org/reports/tr35/tr35-dates.html#Windows_Zones)."""
-    match = _TIME.match(value)
-    zone = _ZONE.search(parameters)
-    if match is None or match[4] is None or not (match[6] or zone):
-        return None
-    year, month, day, hour, minute = (int(number) for number in match.groups()[:5])
-    try:
-        known = ZoneInfo(win_tz.get(zone[1], zone[1])) if zone and not match[6] else UTC
-        # As of mail's own dates: beyond lies what can't be told in every timezone.
-        return datetime(year, month, day, hour, minute, tzinfo=known).astimezone(UTC) if 1970 <= year <= 9000 else None
-    except (ValueError, OverflowError, LookupError, OSError):  # no such time, no such timezone
-        return None
-
-
-def _organiser(found: dict[str, tuple[str, str]]) -> str:
-    return re.sub(r"^mailto:", "", _value(found, "ORGANIZER"), flags=re.IGNORECASE)
-
-
-def _answer(found: dict[str, tuple[str, str]]) -> str:
-    status = re.search(r"PARTSTAT=([A-Za-z-]+)", found.get("ATTENDEE", ("", ""))[0], re.IGNORECASE)
-    return status[1].lower() if status else ""

@@ -8,6 +8,7 @@ fields.
 import binascii
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from email.message import Message
 from typing import Any
@@ -15,16 +16,19 @@ from typing import Any
 from .charset import decode, decode_base64, decode_base64url, decode_words, one_line, readable
 
 MAX_DEPTH = 30
+_UUENCODINGS = ("x-uuencode", "uuencode", "x-uue", "uue")
 MAX_PARTS = 1_000  # parts of a whole message; the rest stays in the last one
 _MAX_HEADER_BYTES = 2_000_000
 _MAX_CALENDAR = 1_000_000  # bytes of a calendar part that is fetched by itself
 _MAX_STRUCTURED_VALUE, _MAX_PARAMETERS = 4_000, 60
 """Characters and parameters of a Content-* field: the standard library's parameter parser is quadratic."""
 
-_HEADER_BLOCK = re.compile(rb"(?:(?:>?From [^\r\n]*|[^\s:]+[ \t]*:[^\r\n]*|[ \t]+[^\r\n]+)(?:\r\n|\r|\n|\Z))*+")
+_HEADER_BLOCK = re.compile(rb"(?:(?:>?From [^\r\n]*|[^\s:]+[ \t]*:[^\r\n]*|[ \t][^\r\n]*)(?:\r\n|\r|\n|\Z))*+")
 _FOLD = re.compile(rb"(?:\r\n|\r|\n)[ \t]+")
 _FIELD = re.compile(rb"^([^\s:]+)[ \t]*:[ \t]*([^\r\n]*)", re.MULTILINE)
 _FIRST_BOUNDARY = re.compile(rb"(?:\A|\n)--([^\r\n]{1,200}?)[ \t]{0,9}\r?\nContent-", re.IGNORECASE)
+_CHARSET = re.compile(rb";\s{0,9}charset=\"?([\w.:+-]{1,40})", re.IGNORECASE)
+_UUENCODED = re.compile(rb"^begin[ \t][^\r\n]*\r?\n(.*)", re.MULTILINE | re.DOTALL | re.IGNORECASE)
 _BASE64_LINE = re.compile(rb"[^A-Za-z0-9+/=\r\n]")
 
 
@@ -116,7 +120,9 @@ class _Splitter:
     def part(self, data: bytes, default_type: str = "text/plain", depth: int = 0) -> MimePart:
         block, body = _split_header(data)
         fields = _FIELD.findall(_FOLD.sub(b" ", block))
-        headers = _headers((decode(name, None), decode(value, None)) for name, value in fields)
+        # Eight bits in a header are UTF-8 by RFC 6532; older programs write the charset of the mail.
+        charset = found[1].decode("ascii") if (found := _CHARSET.search(block)) else None
+        headers = _headers((decode(name, None), decode(value, charset)) for name, value in fields)
         part = MimePart(headers, _type(headers, default_type), _declared_filename(headers))
         nests = part.mime_type.startswith("multipart/") or part.mime_type == "message/rfc822"
         part.truncated = nests and depth >= MAX_DEPTH
@@ -178,7 +184,25 @@ def _transfer_decode(body: bytes, encoding: str) -> bytes:
     # Plain text behind a lying label would decode to noise.
     if encoding == "base64" and len(_BASE64_LINE.findall(body, 0, 10_000)) * 20 <= min(len(body), 10_000):
         return decode_base64(body)
+    if encoding in _UUENCODINGS and (found := _UUENCODED.search(body)):
+        return _uudecode(found[1])
     return body
+
+
+def _uudecode(lines: bytes) -> bytes:
+    """The content up to the line `end`; a broken line is left out."""
+    pieces: list[bytes] = []
+    for line in lines.splitlines():
+        if line.strip().lower() == b"end":
+            break
+        try:
+            pieces.append(binascii.a2b_uu(line.ljust(1 + (((line[0] - 32) & 63) * 4 + 2) // 3) if line else line))
+        except binascii.Error:
+            # Some programs pad a line with more than it says.
+            length = (((line[0] - 32) & 63) * 4 + 5) // 3
+            with suppress(binascii.Error):
+                pieces.append(binascii.a2b_uu(line[:length]))
+    return b"".join(pieces)
 
 
 def _headers(fields: Iterable[tuple[Any, Any]]) -> Message:

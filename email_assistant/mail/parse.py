@@ -14,16 +14,12 @@ from .html_text import html_to_text
 from .inline_files import without_files
 from .message import Attachment, CalendarEvent, Mail
 from .mime import MimePart
+from .two_parts import DIFFER, both, is_stub
 
 _MAX_HEADER = 998
 """Characters of a subject, a name, an address or a message id: a line of a mail has no more (RFC 5322, 2.1.1)."""
 _MESSAGE_ID = re.compile(rf"<[^<>\s]{{1,{_MAX_HEADER}}}>")
 _META_CHARSET = re.compile(rb"<meta[^>]{0,200}charset=[\"']?([\w.:-]{1,40})", re.IGNORECASE)
-_STUB = re.compile(
-    r"\bhtml\b|(?:e-?mail|mail|message) (?:client|program|reader)|view (?:it|this)\b.{0,40}browser", re.IGNORECASE
-)
-_URL = re.compile(r"https?://\S+")
-_MAX_STUB = 400
 _MAX_DATE = 100
 _MAX_UNREADABLE = 0.1  # share of undecodable characters beyond which a text part isn't text
 
@@ -52,11 +48,11 @@ def parse_gmail(payload: Mapping[str, Any]) -> Mail:
 
 
 def _mail(root: MimePart) -> Mail:
-    reader = _MailReader()
+    bulk = _is_bulk(root)
+    reader = _MailReader(bulk=bulk)
     text = reader.read_message(root)
     subject = _subject(root)
     in_reply_to = _MESSAGE_ID.search(root.header("in-reply-to"))
-    bulk = _is_bulk(root)
     return Mail(
         message_id=next(iter(_MESSAGE_ID.findall(root.header("message-id"))), None),
         in_reply_to=in_reply_to[0] if in_reply_to else None,
@@ -141,7 +137,8 @@ def _is_bulk(root: MimePart) -> bool:
 class _MailReader:
     """Reads a tree of parts into text, and collects what can't be read as text."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, bulk: bool) -> None:
+        self._bulk = bulk
         self.attachments: list[Attachment] = []
         self.notes: list[str] = []
         self._invites: list[str] = []
@@ -197,7 +194,13 @@ class _MailReader:
                 plain = plain or text
             else:
                 rich = text or rich
-        return rich if rich and _is_stub(plain, rich) else plain
+        if not rich or not plain or is_stub(plain, rich):
+            return rich or plain
+        # Mass mail has a text part for form's sake; who writes to one person means both.
+        text, differ = (plain, False) if self._bulk else both(plain, rich)
+        if differ:
+            self.notes.append(DIFFER)
+        return text
 
     def _read_attached_mail(self, part: MimePart) -> str:
         inner = part.parts[0]
@@ -274,19 +277,9 @@ def is_text(part: MimePart, *, is_root: bool) -> bool:
 
 
 def _unreadable_share(content: bytes) -> float:
-    """The share of control bytes, which text of no charset holds, in the beginning of a part."""
+    """The share of control bytes, which text of no charset holds (but for SO and SI: RFC 1557), in its beginning."""
     sample = content[:10_000]
-    return len(re.findall(rb"[\x01-\x08\x0e-\x1a\x1c-\x1f]", sample)) / max(1, len(sample))
-
-
-def _is_stub(plain: str, rich: str) -> bool:
-    """Whether the plain alternative only stands in for the HTML one."""
-    words = len(_URL.sub("", plain).split())
-    if not words:
-        return True
-    if len(plain) > _MAX_STUB:
-        return False
-    return words * 7 < len(rich.split()) or (bool(_STUB.search(plain)) and len(plain) < len(rich))
+    return len(re.findall(rb"[\x01-\x08\x10-\x1a\x1c-\x1f]", sample)) / max(1, len(sample))
 
 
 def _unflow(text: str, *, delete_space: bool = False) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime, tzinfo
 
 from .address import Address
-from .excerpt import LEAST, Measure, beginning, excerpt
+from .excerpt import LEAST, Measure, beginning, excerpt, tokens
+from .history import Quoted, reading
 from .invisible import clean
 from .message import Attachment, CalendarEvent, Mail
 
@@ -15,6 +16,10 @@ MOST_LISTED = 50
 """Recipients named where all may be answered; mail to more people is hardly ever meant to be answered to all."""
 _MAX_HEADER = 500
 _MAX_ENTRY = _MAX_HEADER // FEW_LISTED  # characters of one that is named
+_HISTORY_TOKENS = 600  # of what is quoted: its head and its tail
+_FRAME_TOKENS = 40  # of the line above it
+_CHARACTERS = 4  # of a token, about
+LEFT_OUT = "[What it quotes is left out here: it is stored.]"
 _ROOM_TO_SAY_SO = 40  # characters, where only the beginning of a text is left
 
 _TAGS = ("mail", "calendar", "draft", "difference", "letter", "data")
@@ -26,13 +31,23 @@ _BLOCK = re.compile(rf"(?P<start><(?P<tag>{'|'.join(_TAGS)})\b[^>]*>\n)(?P<data>
 
 
 def for_prompt(
-    mail: Mail, mail_id: str, *, timezone: tzinfo, limit: int, measure: Measure = len, people: int = FEW_LISTED
+    mail: Mail,
+    mail_id: str,
+    *,
+    timezone: tzinfo,
+    limit: int,
+    measure: Measure = len,
+    people: int = FEW_LISTED,
+    kept: Sequence[Quoted] | None = None,
 ) -> str:
     """The mail between `<mail id="…">` and `</mail>`. Of a body that measures more than `limit` an excerpt is given, of
-    bulk mail the beginning; of recipients so many `people` a line.
+    bulk mail the beginning; of recipients so many `people` a line. `kept`: what it quotes that stands nowhere else; all
+    of it, if that is not known.
 
     Times are in `timezone`. Only lines that say something are given."""
-    body = (beginning if mail.bulk else excerpt)(clean(mail.body), limit, measure)
+    below = clean(kept_history(mail, kept, limit // (2 if measure is tokens else 2 * _CHARACTERS)))
+    # A mail is its sender's words first: they have half of the room at least.
+    body = (beginning if mail.bulk else excerpt)(clean(mail.body), limit - measure(below), measure)
     headers = {
         "From": str(mail.sender or ""),
         "Reply-To": _reply_to(mail, people),
@@ -48,8 +63,22 @@ def for_prompt(
     lines = [
         f"{name}: {one_line(value, lengths.get(name, _MAX_HEADER))}" for name, value in headers.items() if value.strip()
     ]
-    inner = _neutral("\n".join([*lines, "", body]).rstrip())
+    inner = _neutral("\n".join([*lines, "", body, *(["", below] if below else [])]).rstrip())
     return f'<mail id="{re.sub(r"[^A-Za-z0-9._:@-]", "", mail_id)}">\n{inner}\n</mail>'
+
+
+def kept_history(mail: Mail, kept: Sequence[Quoted] | None, most: int = _HISTORY_TOKENS) -> str:
+    """What a mail quotes that is not stored, as its sender's text: they may have changed it, or made it up. Where what
+    it quotes is left out, that is said. Empty if it quotes nothing, or holds it in its own text. `most`: tokens."""
+    left = [each for each in reading(mail.text, subject=mail.subject, bulk=mail.bulk).history if not each.in_body]
+    shown = left if kept is None else kept
+    if not shown:
+        return LEFT_OUT if left else ""
+    sender = one_line(mail.sender.name or mail.sender.email, _MAX_ENTRY) if mail.sender else "its sender"
+    most = max(LEAST, min(most, _HISTORY_TOKENS) - _FRAME_TOKENS)
+    text = excerpt("\n\n".join(each.text for each in shown), most, lambda part: tokens(part) + 2 * part.count("\n"))
+    quoted = "\n".join(line if line.startswith(">") else f"> {line}".rstrip() for line in text.split("\n"))
+    return f"[Quoted by {sender}, not found in this mailbox:]\n{quoted}"
 
 
 def delimited(tag: str, text: str) -> str:

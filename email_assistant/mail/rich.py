@@ -192,6 +192,8 @@ class _Reader:
         return
 
     def _element(self, tag: str, attributes: Mapping[str, str]) -> None:
+        if tag in ("details", "summary"):  # what its sender folds, a model reads
+            tag = "div"
         end = "" if tag in _VOID else f"</{tag}>"
         if not self._quoted_from and _quotes(tag, attributes):
             self._quoted_from = len(self._open)

@@ -12,8 +12,9 @@ from datetime import datetime, timedelta
 from typing import Final
 from zlib import crc32
 
+from email_assistant.mail.introductions import quotes_another
 from email_assistant.mail.message import Mail, reply_addresses
-from email_assistant.mail.phrases import FORWARD_SUBJECT, ORIGINAL_MARK
+from email_assistant.mail.phrases import FORWARD_SUBJECT
 from email_assistant.rehearsal.recorded import Recorded
 from email_assistant.triage.correspondence import subject_of_conversation
 from email_assistant.triage.facts import REPLY_SUBJECT, recipients
@@ -162,7 +163,4 @@ def _runs(text: str) -> Iterator[int]:
 
 def _quotes(mail: Mail) -> bool:
     """Whether it holds another mail's text."""
-    return (
-        any(line.startswith(">") or ORIGINAL_MARK.fullmatch(line.strip()) for line in mail.text.splitlines())
-        or _NOTES_HEADER.search(mail.text) is not None
-    )
+    return quotes_another(mail.text) or _NOTES_HEADER.search(mail.text) is not None

@@ -25,7 +25,7 @@ from email_assistant.outgoing.left_drafts import LeftDrafts
 from email_assistant.tools.registry import Registry
 from email_assistant.tools.send_email import is_blank
 from email_assistant.tools.spec import NO_CONFLICTS, Call, Conflicts
-from email_assistant.work.conversations import Conversation, Conversations, given_to_run
+from email_assistant.work.conversations import Conversation, Conversations, given_to_run, quoted_alone
 from email_assistant.work.driver import Kind
 from email_assistant.work.evidence import Evidence, doubts_about, outsiders
 from email_assistant.work.faults import MailboxUnreadable
@@ -137,7 +137,10 @@ class ByMail(Kind[Conversation]):
         return not others and not drafts and at.back is None
 
     async def shown(self, at: Conversation, run: RunRow) -> str:
-        return await asyncio.to_thread(mail_as_text, await self.conversations.letter(at, run.mail_id))
+        letters = await self.conversations.letters(at)
+        [its] = [letter for letter in letters if letter.gmail_id == run.mail_id]
+        kept = await asyncio.to_thread(quoted_alone, its, letters)
+        return await asyncio.to_thread(mail_as_text, its.mail, kept)
 
     async def finish(self, lease: Lease) -> bool:
         return await self.labels.set_due(lease)

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import takewhile
 from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -25,8 +26,10 @@ from email_assistant.db.statements import statements
 from email_assistant.db.values import time_in_json
 from email_assistant.gate.policy import GateSession
 from email_assistant.mail.excerpt import tokens
+from email_assistant.mail.history import Quoted
 from email_assistant.mail.message import Mail, references_of
-from email_assistant.mail.prompt import FEW_LISTED, MOST_LISTED, for_prompt
+from email_assistant.mail.prompt import FEW_LISTED, MOST_LISTED, for_prompt, kept_history
+from email_assistant.mail.stored import StoredTexts, not_stored
 from email_assistant.tools.senders import MOST_NAMED, addressed_to, answered_at, everybody
 from email_assistant.work.rows import Standing
 from email_assistant.work.runs import Runs
@@ -263,7 +266,7 @@ def given_to_run(
         thread=conversation.gmail_id,
         mail=stored.gmail_id,
         mails=[m.gmail_id for m in conversation.mails],
-        text=triage_text(stored, account.zone),
+        text=triage_text(stored, account.zone, letters),
         sender=mail.sender.email.lower() if mail.sender and not mail.forged else "",
         reply=ReplyNeeds(
             to=to[0] if to else None,
@@ -289,10 +292,18 @@ def read_mails(rows: Sequence[Mapping[str, Any]]) -> list[StoredMail]:
         raise UnreadableMail from None
 
 
-def triage_text(stored: StoredMail, zone: ZoneInfo) -> str:
-    """What triage is shown of a mail."""
+def triage_text(stored: StoredMail, zone: ZoneInfo, letters: Sequence[StoredMail] | None = None) -> str:
+    """What triage is shown of a mail. `letters`: those of its conversation; where they are not given, what it quotes
+    counts as stored."""
     limit = _TRIAGE_TOKENS_OF_BULK if stored.mail.bulk else _TRIAGE_TOKENS
-    return for_prompt(stored.mail, stored.gmail_id, timezone=zone, limit=limit, measure=tokens)
+    kept = () if letters is None else quoted_alone(stored, letters)
+    return for_prompt(stored.mail, stored.gmail_id, timezone=zone, limit=limit, measure=tokens, kept=kept)
+
+
+def quoted_alone(stored: StoredMail, letters: Sequence[StoredMail]) -> Sequence[Quoted]:
+    """What a mail quotes that no mail before it in its conversation holds."""
+    before = takewhile(lambda each: each.gmail_id != stored.gmail_id, letters)
+    return not_stored(stored.mail, StoredTexts(each.mail for each in before))
 
 
 def conversation_text(mails: Sequence[StoredMail], answered: str, newest: str, zone: ZoneInfo) -> str:
@@ -301,10 +312,15 @@ def conversation_text(mails: Sequence[StoredMail], answered: str, newest: str, z
     others = [m for m in mails[:upto] if m.gmail_id != answered][-_OTHER_MAILS:]
     [its] = [m for m in mails if m.gmail_id == answered]
     limits = {answered: _ANSWERED_TOKENS if others else _DRAFTING_TOKENS}
-    left = _DRAFTING_TOKENS - min(tokens(its.mail.body), _ANSWERED_TOKENS)
+    earlier, kept = StoredTexts(), {}
+    for m in mails[:upto]:
+        kept[m.gmail_id] = not_stored(m.mail, earlier)
+        earlier.add(m.mail)
+    sizes = {m.gmail_id: tokens(m.mail.body) + tokens(kept_history(m.mail, kept[m.gmail_id])) for m in [*others, its]}
+    left = _DRAFTING_TOKENS - min(sizes[answered], _ANSWERED_TOKENS)
     for number, m in enumerate(reversed(others)):  # what one leaves of its share is for those before it
         limits[m.gmail_id] = min(left // (len(others) - number), _OTHER_TOKENS)
-        left -= min(tokens(m.mail.body), limits[m.gmail_id])
+        left -= min(sizes[m.gmail_id], limits[m.gmail_id])
     return "\n".join(
         for_prompt(
             m.mail,
@@ -313,6 +329,7 @@ def conversation_text(mails: Sequence[StoredMail], answered: str, newest: str, z
             limit=limits[m.gmail_id],
             measure=tokens,
             people=MOST_LISTED if m is its else FEW_LISTED,  # whoever answers all must see them all
+            kept=kept[m.gmail_id],
         )
         for m in [*others, its]
     )

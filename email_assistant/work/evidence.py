@@ -252,7 +252,7 @@ def _mail(account: Account, letter: StoredMail) -> Iterator[Source]:
     label = _called(mail, account.zone, own=letter.own)
     said = {"label": label, "writer": writer, "readers": readers, "day": _day(mail.date, account.zone)}
     if letter.own:  # what it quotes is not theirs
-        theirs = [*map(str, (*mail.to, *mail.cc, *mail.bcc)), mail.subject, mail.body[:_MOST_TEXT]]
+        theirs = [*map(str, (*mail.to, *mail.cc, *mail.bcc)), mail.subject, written(mail.text[:_MOST_TEXT])]
         yield _read("\n".join(theirs), by="own", **said)
     yield _read("\n".join(_parts(mail, account.zone)), by="stranger", **said)
 

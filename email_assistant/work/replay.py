@@ -152,7 +152,7 @@ class Replay:
         run = row["input"]
         if not run.get("text"):
             [of] = [each for each in stored if each.gmail_id == row["mail_id"]]
-            run = {**run, "text": triage_text(of, account.zone)}
+            run = {**run, "text": triage_text(of, account.zone, stored)}
         calls: Calls = [(name, args) for name, args in row["proposed"] or ()]
         told = await self._told(account, row, stored) if calls else ()
         tokens = (row["prompt"], row["completion"]) if row["prompt"] else None

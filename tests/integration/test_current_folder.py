@@ -55,6 +55,7 @@ ARGUMENTS: Final[dict[str, list[str]]] = {
     "chat ask": ["hello"],
     "chat answer": [_NOBODY, "--reject", "0"],
     "mails files": [_NOBODY],
+    "mails read": ["{home}/mail.mbox"],
     "mails trail": [_NOBODY],
     "mails correct": [_NOBODY, "ignore"],
     "why": [_NOBODY],

@@ -1,6 +1,7 @@
 """Messages as they come: structure, charsets, headers, and what is said when something can't be read."""
 
 import base64
+import binascii
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -73,6 +74,69 @@ def test_html_is_read_where_the_plain_alternative_is_a_stub(stub: str) -> None:
     rich = "<p>The meeting moves to Thursday at ten, in the large room on the second floor.</p>"
     mail = parse_bytes(multipart("alternative", part("text/plain", stub), part("text/html", rich)))
     assert mail.text.startswith("The meeting moves to Thursday")
+
+
+@pytest.mark.parametrize(
+    "stub",
+    ["Your mail program does not show HTML. Please open this message in your browser: https://x.example/a/b/c/d/e/f/g",
+     "Diese E-Mail ist in HTML verfasst. Bitte öffnen Sie sie im Browser, um sie ganz zu lesen, wie sie gemeint ist."],
+)  # fmt: skip
+def test_a_stub_is_one_however_short_the_html_is(stub: str) -> None:
+    mail = parse_bytes(multipart("alternative", part("text/plain", stub), part("text/html", "<p>Can you come?</p>")))
+    assert mail.text == "Can you come?"
+
+
+@pytest.mark.parametrize(
+    ("plain", "rich", "more"),
+    [
+        ("Please pay 300 to Ann by Friday.", "<p>Please pay 3000 to Ann by Friday.</p>", "Please pay 3000 to Ann"),
+        ("Write to ann@example.org, please.", "<p>Write to eve@example.net, please.</p>", "eve@example.net"),
+        ("It is at https://a.example/x now.", "<p>It is <a href='https://b.example/x'>here</a> now.</p>", "b.example"),
+        ("Hello Bob, all is well.", "<p>Hello Bob, all is well.</p><p>Send the key to the new tenant.</p>",
+         "Send the key to the new tenant."),
+    ],
+)  # fmt: skip
+def test_parts_that_say_different_things_are_both_read(plain: str, rich: str, more: str) -> None:
+    mail = parse_bytes(multipart("alternative", part("text/plain", plain), part("text/html", rich)))
+    assert mail.text.startswith(f"{plain}\n\n[Its HTML part says besides:]\n")
+    assert more in mail.text
+    assert mail.note == "its text part and its HTML part say different things; both are given here"
+    assert more in prompt(mail)
+
+
+def test_what_only_the_text_part_says_is_noted() -> None:
+    plain = "Hello Bob, all is well. Send the key to the new tenant."
+    mail = parse_bytes(
+        multipart("alternative", part("text/plain", plain), part("text/html", "<p>Hello Bob, all is well."))
+    )
+    assert mail.text == plain
+    assert "say different things" in mail.note
+
+
+@pytest.mark.parametrize(
+    ("plain", "rich"),
+    [
+        ("Hi Bob,\r\n\r\nthe *new* plan (5 May 2026, 10:15) is here:\r\nhttps://a.example/x?utm_source=1\r\n\r\n"
+         "> Well?\r\n> Ann",
+         "<p>Hi Bob,</p><p>the <b>new</b> plan (5&nbsp;May 2026, 10:15) is <a href='https://a.example/x'>here</a>:</p>"
+         "<blockquote type=cite>Well?<br>Ann</blockquote>"),
+        ("Tea: 3 EUR\r\nMilk: 1,20 EUR\r\n\r\nBest\r\nAnn <ann@example.org>\r\n+49 30 1234",
+         "<table><tr><td>Tea:<td>3 EUR<tr><td>Milk:<td>1,20 EUR</table><p>Best<br>Ann &lt;"
+         "<a href='mailto:ann@example.org'>ann@example.org</a>&gt;<br>+49 30 1234</p><img src=x alt='Logo'>"),
+    ],
+)  # fmt: skip
+def test_parts_that_say_the_same_are_read_once(plain: str, rich: str) -> None:
+    mail = parse_bytes(multipart("alternative", part("text/plain", plain), part("text/html", rich)))
+    assert (mail.note, "besides" in mail.text) == ("", False)
+
+
+def test_mass_mail_has_a_text_part_for_forms_sake() -> None:
+    parts = (
+        part("text/plain", "Our offers: 20 % off."),
+        part("text/html", "<p>Our offers: 50 % off all day long.</p>"),
+    )
+    data = multipart("alternative", *parts).replace(b"Subject:", b"List-Id: <x.example>\r\nSubject:", 1)
+    assert (parse_bytes(data).text, parse_bytes(data).note) == ("Our offers: 20 % off.", "")
 
 
 def test_short_plain_answer_is_not_a_stub() -> None:
@@ -210,6 +274,84 @@ def test_japanese_charsets(charset: str) -> None:
     assert mail.text == "会議は木曜日です"
 
 
+@pytest.mark.parametrize(
+    ("name", "codec", "text"),
+    [
+        ("ISO-8859-8-I", "iso8859-8", "תודה רבה"), ("logical", "iso8859-8", "תודה"), ("dos-874", "cp874", "ขอบคุณ"),
+        ("windows-31j", "cp932", "㈱髙島屋①"), ("x-sjis", "cp932", "ありがとう"), ("x-euc-jp", "euc_jp", "ありがとう"),
+        ("ksc_5601", "cp949", "감사합니다"), ("cseuckr", "cp949", "감사합니다"), ("x-gbk", "gbk", "谢谢您"),
+        ("csgb2312", "gbk", "谢谢您"), ("cn-big5", "cp950", "謝謝"), ("koi8-ru", "koi8-u", "Дякую, їжаче"),
+        ("koi", "koi8-r", "Спасибо"), ("x-cp1251", "cp1251", "Спасибо"), ("iso88592", "iso8859-2", "Dziękuję, źle"),
+        ("sun_eu_greek", "iso8859-7", "Ευχαριστώ"), ("x-mac-roman", "mac-roman", "Grüße"),
+        ("x-mac-cyrillic", "mac-cyrillic", "Спасибо"), ("unicode-1-1-utf-8", "utf-8", "Grüße"),
+    ],
+)  # fmt: skip
+def test_charsets_by_the_names_that_browsers_know(name: str, codec: str, text: str) -> None:
+    assert parse_bytes(message(f"Content-Type: text/plain; charset={name}\n", text.encode(codec))).text == text
+
+
+@pytest.mark.parametrize("declared", ["", "; charset=us-ascii", "; charset=unknown-8bit"])
+@pytest.mark.parametrize(
+    ("codec", "text"),
+    [
+        ("cp1251", "Пришлите, пожалуйста, план этажа до среды."), ("koi8-r", "Пришлите план этажа до среды, спасибо."),
+        ("iso8859-5", "Пришлите план этажа до среды, спасибо."), ("cp866", "Пришлите план этажа до среды, спасибо."),
+        ("koi8-u", "Надішліть, будь ласка, план поверху до середи, їм він потрібен."),
+        ("cp1253", "Στείλτε μου παρακαλώ την κάτοψη μέχρι την Τετάρτη."),
+        ("cp1255", "אנא שלחו את תוכנית הקומה עד יום רביעי בבוקר."),
+        ("cp1256", "يرجى إرسال مخطط الطابق قبل يوم الأربعاء."), ("cp874", "กรุณาส่งแบบแปลนชั้นสองภายในวันพุธ"),
+        ("cp932", "二階の図面を水曜日までに送っていただけますか。"),
+        ("euc_jp", "二階の図面を水曜日までに送っていただけますか。"),
+        ("gb18030", "请在星期三之前把二楼的平面图发给我，谢谢。"),
+        ("cp950", "請在星期三之前把二樓的平面圖寄給我，謝謝。"),
+        ("cp949", "수요일까지 이층 평면도를 보내 주시기 바랍니다."),
+        ("cp1250", "Proszę przysłać plan piętra do środy, bo się spóźnię."),
+        ("iso8859-2", "Proszę przysłać plan piętra do środy, bo się spóźnię."),
+        ("cp1254", "Lütfen kat planını çarşamba gününe kadar gönderin, teşekkür ederiz."),
+        ("cp1252", "Pouvez-vous m’envoyer le plan de l’étage d’ici à mercredi ? Ça m’aiderait."),
+        ("cp1252", "Schickt ihr uns den Plan für 5 €? Grüße"), ("cp1252", "¿Mañana?"), ("cp1252", "Jag är på ön"),
+        ("iso2022_jp", "図面を送ってください。"), ("iso2022_kr", "평면도를 보내 주십시오."),
+    ],
+)  # fmt: skip
+def test_text_without_a_charset_is_read_by_what_it_looks_like(codec: str, text: str, declared: str) -> None:
+    assert parse_bytes(message(f"Content-Type: text/plain{declared}\n", text.encode(codec))).text == text
+
+
+@pytest.mark.parametrize(
+    ("charset", "data", "text"),
+    [
+        ("iso-2022-jp", b"\x1b$B-!\x1b(B, \x1b$B|b\x1b(B \x1b(IZ\x1b(B", "①, 髙 ﾚ"),
+        ("euc-jp", b"\xad\xa1\xfc\xe2 \x8e\xda \x8f\xb0\xa1 a", "①髙 ﾚ 丂 a"),
+        ("big5", "裏碁 €".encode("cp950"), "裏碁 €"),
+    ],
+)
+def test_characters_that_makers_added_to_a_charset(charset: str, data: bytes, text: str) -> None:
+    assert parse_bytes(message(f"Content-Type: text/plain; charset={charset}\n", data)).text == text
+
+
+def test_a_header_of_eight_bits_is_in_the_charset_of_its_mail() -> None:
+    data = "Subject: Отчёт\nContent-Type: text/plain; charset=koi8-r\n\nГотов".encode("koi8-r")
+    mail = parse_bytes(data)
+    assert (mail.subject, mail.text) == ("Отчёт", "Готов")
+
+
+def test_a_folded_line_of_blanks_ends_no_header() -> None:
+    mail = parse_bytes(b"To: a@b.example,\r\n \r\n\tc@d.example\r\nSubject: Roof\n\t\n\nText\n")
+    assert ([each.email for each in mail.to], mail.subject, mail.text) == (
+        ["a@b.example", "c@d.example"], "Roof", "Text",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("encoding", ["x-uuencode", "uuencode", "X-UUE"])
+def test_text_in_uuencode_is_decoded(encoding: str) -> None:
+    words = "Könnt ihr am Montag kommen? Der Schlüssel liegt unter dem dritten Topf.\n".encode()
+    lines = b"".join(binascii.b2a_uu(words[start : start + 45]) for start in range(0, len(words), 45))
+    body = b"begin 644 text.txt\n" + lines + b"`\nend\n"
+    headers = f"Content-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: {encoding}\n"
+    assert parse_bytes(message(headers, body)).text == words.decode().strip()
+    assert parse_bytes(message(headers, b"Only words\n")).text == "Only words"
+
+
 def test_truncated_utf8_stays_utf8() -> None:
     assert parse_bytes(message("", "Größe und Höhe ü".encode()[:-1])).text.startswith("Größe und Höhe")
 
@@ -265,6 +407,10 @@ def test_date_without_zone_is_utc() -> None:
         ('"open quote <a@b.example>, c@d.example', [('"open quote', "a@b.example"), ("", "c@d.example")]),
         ("a@b.example; c@d.example", [("", "a@b.example"), ("", "c@d.example")]),
         ("<>, , nobody", []),
+        ("Ann <@relay.example:a@b.example>", [("Ann", "a@b.example")]),
+        ("<@relay.example,@other.example:a@b.example>, c@d.example", [("", "a@b.example"), ("", "c@d.example")]),
+        ("Ann <mailto:a@b.example>", [("Ann", "a@b.example")]),
+        ("Ann [mailto:a@b.example]; [c@d.example]", [("Ann", "a@b.example"), ("", "c@d.example")]),
     ],
 )
 def test_address_lists(value: str, expected: list[tuple[str, str]]) -> None:

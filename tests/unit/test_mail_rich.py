@@ -2,6 +2,7 @@
 
 import time
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -11,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from email_assistant.mail.contents import contents
-from email_assistant.mail.invite import invitation, summarise
+from email_assistant.mail.html_text import html_to_text
+from email_assistant.mail.invite import event, invitation, summarise
 from email_assistant.mail.passages import passages, unwrapped
 from email_assistant.mail.rich import MOST_CHARACTERS, NotShown, sanitised
 
@@ -179,6 +181,12 @@ def test_quoted_mail_is_folded_once() -> None:
     assert shown.endswith("</details><p>New too</p>")
 
 
+def test_what_its_sender_folds_is_open() -> None:
+    folded = "<details><summary>More</summary>Words</details>"
+    assert sanitised(folded).html == "<div><div>More</div>Words</div>"
+    assert html_to_text(folded) == "More\nWords"
+
+
 def test_passages_are_the_text_again() -> None:
     text = "Yes.\n\n> one line\n\nOn Monday:\n> a\n> b\n> c\n\nBob\n"
     found = passages(text)
@@ -233,3 +241,141 @@ def test_sentences_broken_at_the_end_of_a_page_are_whole_again() -> None:
     assert unwrapped(f"{long}\nthe rest\n\nBob") == f"{long} the rest\n\nBob"
     for kept in (f"{long}.\nThe next", f"{long}:\n- one\n- two", f"> {long}\nthe rest", "Best wishes\nbob"):
         assert unwrapped(kept) == kept
+
+
+def zone_of_its_own(name: str) -> str:
+    """New York's rules under a name that no database knows."""
+    return (
+        f"BEGIN:VTIMEZONE\nTZID:{name}\n"
+        "BEGIN:STANDARD\nDTSTART:16010101T020000\nTZOFFSETFROM:-0400\nTZOFFSETTO:-0500\n"
+        "RRULE:FREQ=YEARLY;BYDAY=1SU;BYMONTH=11\nEND:STANDARD\n"
+        "BEGIN:DAYLIGHT\nDTSTART:16010101T020000\nTZOFFSETFROM:-0500\nTZOFFSETTO:-0400\n"
+        "RRULE:FREQ=YEARLY;BYMONTHDAY=8,9,10,11,12,13,14;BYDAY=SU;BYMONTH=3\nEND:DAYLIGHT\nEND:VTIMEZONE\n"
+    )
+
+
+def calendar_of(*events: str, zones: str = "", method: str = "REQUEST") -> str:
+    inner = "".join(f"BEGIN:VEVENT\nUID:roof@example.org\nSUMMARY:Roof\n{event}\nEND:VEVENT\n" for event in events)
+    return f"BEGIN:VCALENDAR\nMETHOD:{method}\n{zones}{inner}END:VCALENDAR\n"
+
+
+class TestTimesOfACalendar:
+    @pytest.mark.parametrize(
+        ("name", "parameter"),
+        [
+            ("tzone://Example/Own", '"tzone://Example/Own"'),
+            ("(UTC-05:00) Boston\\, New York", '"(UTC-05:00) Boston, New York"'),
+            ("(UTC-05:00) Boston\\, New York", "(UTC-05:00) Boston, New York"),  # with no quotes around its colon
+            ("Our  zone", '"our zone"'),
+            ('"Our zone"', "Our zone"),
+        ],
+    )
+    def test_a_timezone_that_the_file_defines_is_kept_to(self, name: str, parameter: str) -> None:
+        for local, at, told in (
+            ("20310602T090000", datetime(2031, 6, 2, 13, tzinfo=UTC), "UTC-04:00"),
+            ("20310102T090000", datetime(2031, 1, 2, 14, tzinfo=UTC), "UTC-05:00"),
+            ("20310309T030000", datetime(2031, 3, 9, 7, tzinfo=UTC), "UTC-04:00"),
+            ("20311102T013000", datetime(2031, 11, 2, 5, 30, tzinfo=UTC), "UTC-04:00"),
+        ):
+            text = calendar_of(f"DTSTART;TZID={parameter}:{local}", zones=zone_of_its_own(name))
+            found = event(text)
+            assert found is not None
+            assert found.start == at
+            assert f" {told}]" in summarise(text)
+
+    def test_of_several_rules_the_one_counts_that_began_last(self) -> None:
+        rules = (
+            "BEGIN:STANDARD\nDTSTART:19700101T000000\nTZOFFSETFROM:+0100\nTZOFFSETTO:+0200\nEND:STANDARD\n"
+            "BEGIN:DAYLIGHT\nDTSTART:20000401T000000\nTZOFFSETFROM:+0200\nTZOFFSETTO:+0300\n"
+            "RRULE:FREQ=YEARLY;BYMONTH=4;BYDAY=-1SU;UNTIL=20100425T000000Z\nEND:DAYLIGHT\n"
+            "BEGIN:STANDARD\nDTSTART:20001001T000000\nTZOFFSETFROM:+0300\nTZOFFSETTO:+0200\n"
+            "RRULE:FREQ=YEARLY;BYMONTH=10;BYSETPOS=-1;BYDAY=SU\nEND:STANDARD\n"
+            "BEGIN:STANDARD\nDTSTART:20200101T000000\nTZOFFSETFROM:+0200\nTZOFFSETTO:+0430\n"
+            "RDATE:20200101T000000\nEND:STANDARD\n"
+        )
+        zones = f"BEGIN:VTIMEZONE\nTZID:Moved\n{rules}END:VTIMEZONE\n"
+        for local, hours in (("19690601", 1), ("19990601", 2), ("20100601", 3), ("20110601", 2), ("20200601", 4.5)):
+            found = event(calendar_of(f"DTSTART;TZID=Moved:{local}T120000", zones=zones))
+            assert found is not None
+            start = datetime.strptime(f"{local}12+0000", "%Y%m%d%H%z") - timedelta(hours=hours)
+            assert found.start == (start if start.year >= 1970 else None)
+
+    @pytest.mark.parametrize("prefix", ["/freeassociation.sourceforge.net/", "/mozilla.org/20050126_1/", "/x.example/"])
+    def test_a_prefix_before_the_name_of_a_timezone_is_passed_over(self, prefix: str) -> None:
+        text = calendar_of(f"DTSTART;TZID={prefix}America/Argentina/Salta:20310602T090000")
+        found = event(text)
+        assert found is not None
+        assert found.start == datetime(2031, 6, 2, 12, tzinfo=UTC)
+        assert "09:00 America/Argentina/Salta" in summarise(text)
+
+    @pytest.mark.parametrize(
+        ("rule", "told"),
+        [
+            ("RRULE:FREQ=WEEKLY", "repeats weekly"),
+            ("RRULE:FREQ=WEEKLY;BYDAY=MO;WKST=SU", "repeats weekly"),
+            ("RRULE:FREQ=WEEKLY;INTERVAL=3;BYDAY=MO,FR", "repeats every 3 weeks on Monday and Friday"),
+            ("RRULE:FREQ=DAILY;COUNT=1", "repeats daily, 1 time"),
+            ("RRULE:FREQ=MONTHLY;BYDAY=-1MO;COUNT=6", "repeats monthly on the last Monday, 6 times"),
+            ("RRULE:FREQ=MONTHLY;BYMONTHDAY=2,16", "repeats monthly on day 2, 16"),
+            ("RRULE:FREQ=YEARLY;INTERVAL=2;UNTIL=20391231", "repeats every 2 years, until 31 December 2039"),
+            ("RRULE:FREQ=WEEKLY;UNTIL=20310707T230000Z", "repeats weekly, until 8 July 2031"),  # there
+            ("RRULE:FREQ=MONTHLY;BYDAY=MO;BYSETPOS=-1", "repeats monthly on Monday, in a way of its own"),
+            ("RRULE:FREQ=WEEKLY\nEXDATE;TZID=Europe/Berlin:20310609T100000", "repeats weekly, but not 9 June"),
+            ("RDATE:20310603T080000Z\nRDATE:20320604T080000Z", "also 3 June and 4 June 2032"),
+            ("RDATE;VALUE=PERIOD:20310603T080000Z/PT1H", "also 3 June"),
+            ("RDATE:" + ",".join(f"203107{day:02}T080000Z" for day in range(1, 10)),
+             "also 1 July, 2 July, 3 July, 4 July, 5 July, 6 July and 3 more days"),
+            ("RECURRENCE-ID:20310602T080000Z", "only one day of a series"),
+            ("RECURRENCE-ID:20310603T080000Z", "only one day of a series, instead of 3 June 2031"),
+            ("RECURRENCE-ID;RANGE=THISANDFUTURE:20310602T080000Z", "only this and the later days of a series"),
+            ("RRULE:FREQ=WEEKLY;INTERVAL=x;COUNT=-4", "repeats in a way of its own"),
+        ],
+    )  # fmt: skip
+    def test_how_it_repeats_is_told_in_prompt_and_page_alike(self, rule: str, told: str) -> None:
+        text = calendar_of(f"DTSTART;TZID=Europe/Berlin:20310602T100000\n{rule}")
+        found = invitation(text)
+        assert found is not None
+        assert found.in_words(ZoneInfo("Europe/Berlin")).endswith(f"10:00 (Europe/Berlin); {told}")
+        assert summarise(text).endswith(f"10:00 Europe/Berlin; {told}]")
+
+    def test_days_of_a_series_are_those_of_the_reader(self) -> None:
+        found = invitation(calendar_of("DTSTART:20310602T233000Z\nRDATE:20310609T233000Z"))
+        assert found is not None
+        assert found.repeating(ZoneInfo("Europe/Berlin")) == "also 10 June"
+
+    def test_of_a_series_the_whole_is_told_wherever_it_stands(self) -> None:
+        moved = "DTSTART:20310610T080000Z\nRECURRENCE-ID:20310609T080000Z"
+        found = invitation(calendar_of(moved, "DTSTART:20310602T080000Z\nRRULE:FREQ=WEEKLY"))
+        assert found is not None
+        assert (found.start, found.repeats, found.others) == (datetime(2031, 6, 2, 8, tzinfo=UTC), "weekly", 1)
+
+    def test_what_follows_an_alarm_is_of_the_event(self) -> None:
+        alarm = "BEGIN:VALARM\nDESCRIPTION:Ring\nEND:VALARM"
+        assert "at Room 4" in summarise(calendar_of(f"DTSTART:20310602T080000Z\n{alarm}\nLOCATION:Room 4"))
+
+    @pytest.mark.parametrize(
+        ("attendees", "told"),
+        [
+            ("ATTENDEE;PARTSTAT=ACCEPTED;CN=Ann Lee:mailto:ann@example.org", "answer accepted by Ann Lee"),
+            ('ATTENDEE;CN="Lee: Ann";PARTSTAT=TENTATIVE:mailto:ann@example.org', "answer tentative by Lee: Ann"),
+            ("ATTENDEE;PARTSTAT=NEEDS-ACTION:mailto:bob@example.org\nATTENDEE;PARTSTAT=DECLINED:MAILTO:ann@example.org",
+             "answer declined by ann@example.org"),
+        ],
+    )  # fmt: skip
+    def test_a_reply_says_what_was_answered(self, attendees: str, told: str) -> None:
+        text = calendar_of(f"DTSTART:20310602T080000Z\n{attendees}\nCOMMENT:On the train", method="REPLY")
+        found = invitation(text)
+        assert found is not None
+        assert told in found.in_words(ZoneInfo("UTC"))
+        assert found.in_words(ZoneInfo("UTC")).endswith("comment: On the train")
+        assert told.partition(" by ")[0] in summarise(text)
+        assert told not in summarise(text.replace("METHOD:REPLY", "METHOD:REQUEST"))
+
+    def test_a_thousand_dates_in_a_thousand_rules_take_no_time(self) -> None:
+        rule = (
+            "BEGIN:STANDARD\nDTSTART:19700101T020000\nTZOFFSETTO:+0100\nRRULE:FREQ=YEARLY;BYDAY=SU,MO\nEND:STANDARD\n"
+        )
+        dates = ",".join(f"{year}0602T080000" for year in range(2000, 2999))
+        zones = f"BEGIN:VTIMEZONE\nTZID:Own\n{rule * 1000}END:VTIMEZONE\n"
+        text = calendar_of(f"DTSTART;TZID=Own:20310602T080000\nRDATE;TZID=Own:{dates}", zones=zones)
+        assert "[Calendar invitation: Roof; 2031-06-02 08:00" in summarise(text)

@@ -73,6 +73,8 @@ def test_newsletter_becomes_small() -> None:
         ("<table><tr><td>Who<td><td>Tue<tr><td>Ann<td><td>x</table>", "Who | Tue\nAnn | x"),
         ("<table><tr><td><p>Tea</p><td><p>3 €</p><tr><td><p>Milk</p><td><p>1 €</p></table>", "Tea | 3 €\nMilk | 1 €"),
         ("<table><tr><td><h2>Title</h2><p>Words</p></table>", "Title\n\nWords"),
+        ("<table><tr>Ring me<td>a<td>b</table>", "Ring me\na\nb"),
+        ("<table><tr><td>a<td>b</td><p>Ring me</p></tr><tr><td>c<td>d</table>", "a\nb\n\nRing me\n\nc | d"),
         ("Bye<br>-- <br>Ann", "Bye\n-- \nAnn"),
         ('<a href="https://eur01.safelinks.protection.outlook.com/?url=https%3A%2F%2Fx.example%2Fa%3Fid%3D1&data=05">here</a>',
          "here (https://x.example/a?id=1)"),
