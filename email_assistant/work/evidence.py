@@ -50,7 +50,7 @@ from email_assistant.work.conversations import Conversations, StoredMail, read_m
 _ADDRESS: Final = re.compile(r"[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+")
 _ANSWERS: Final = 100  # of a conversation's calls, the newest, whose answers are sources
 _NAME: Final = 60  # characters of what somebody calls themselves
-_MOST_MAILS: Final = 50  # of a conversation, the newest, that are sources
+_MOST_MAILS: Final = 50  # of a conversation, the newest, that are sources; the one that is answered is one as well
 _MOST_SENT: Final = 100  # letters to anybody, the newest, in which the person has said what is so
 _FREE: Final = re.compile(r"^(?:\w+ \d\d-\d\d-\d{4} \(.*\)|Free: .*)$", re.MULTILINE)
 """The lines of `check_calendar_tool` that nobody who invites has written."""
@@ -176,7 +176,8 @@ def _session(
 ) -> GateSession:
     """`began`: it began with the letters; `found`: those that were looked up."""
     wrote = frozenset(letter.mail.sender.email.lower() for letter in letters if not letter.own and letter.mail.sender)
-    mails = [source for letter in letters[-_MOST_MAILS:] for source in _mail(account, letter)]
+    shown = [each for each in letters[:-_MOST_MAILS] if each.gmail_id == run.get("mail")] + [*letters[-_MOST_MAILS:]]
+    mails = [source for letter in shown for source in _mail(account, letter)]
     told = [(call, entry_in(call)) for call in row["calls"]]
     return GateSession(
         sources=[

@@ -70,6 +70,18 @@ async def test_all_of_a_long_conversation_fits_into_the_prompt(home: Home, googl
     assert sum(count_tokens(mail.text) for mail in drafting.mails) <= 3000
 
 
+async def test_what_the_model_is_shown_of_its_end_is_a_source_of_the_gates(home: Home, model: Model) -> None:
+    end = "The rent is 1,234.56 € from 3 May 2031 on, and Jolanthe Brettschneider will bring the keys. Is that fine?"
+    text = (
+        f"Hello Ada. {FILLER * 2000}{end}\n\nOn Mon, 5 May 2031, Ada wrote:\n" + "> We have not met for ages.\n" * 5000
+    )
+    model.script([[reply("1,234.56 € from 3 May on is fine; I will pay 99 € to Jolanthe Brettschneider."), DONE]])
+    await home.receive("News", text)
+    assert end in model.calls("response")[0].mail.text
+    [item] = await home.pending()
+    assert [doubt["value"] for doubt in item.kept_doubts] == ["99 €"]
+
+
 @pytest.mark.parametrize(
     "piece", [".", "<", "@", "(", ">", "7", " ", "a", "\n", "word ", "a@b.c ", "<p>x", "> a\n", "https://a.example/b "]
 )
