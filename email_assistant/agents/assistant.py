@@ -1,5 +1,6 @@
 """An agent that works for an account: its tools, its models, and what is kept of what they read and sent."""
 
+import asyncio
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -118,7 +119,7 @@ class Assistant(Agent):
             if await self.ledger.done_of([UUID(run["id"])]):
                 raise  # what was done is told, and what follows it waits
             return Judged(kind="say", args=args, text=f"Error: {down}")
-        verdict = decide(session, self.proposed(name, complete))
+        verdict = await asyncio.to_thread(decide, session, self.proposed(name, complete))
         because = verdict.reason if verdict.overrules and not self._is_told(verdict, session, name) else ""
         return Judged(kind="ask" if verdict.do == "ask" else "run", args=complete, text=because, place=place)
 

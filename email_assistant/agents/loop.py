@@ -9,6 +9,7 @@ What a person must decide goes to them stage by stage; `plan` stands between the
 call of the message is decided.
 """
 
+import asyncio
 import json
 import secrets
 from collections.abc import Mapping, Sequence
@@ -131,7 +132,8 @@ class Loop:
                 judged.append((call, verdict))
             if (decision["do"] if decision else verdict["kind"]) == "run":
                 args, approved = (decision or verdict)["args"], decision is not None and decision["asked"]
-                session = session.then(self.agent.noted(session, call["name"], args, approved=approved))
+                noted = await asyncio.to_thread(self.agent.noted, session, call["name"], args, approved=approved)
+                session = session.then(noted)
         same = _same(judged)
         judged = [(call, v) for call, v in judged if str(call["id"]) not in same]
         asked = [(ToolCall(**{**call, "args": v["args"]}), v) for call, v in judged if v["kind"] == "ask"]
@@ -262,7 +264,7 @@ class Loop:
             forms = filled_in(state.get("fields", {}), state["decisions"], call_id)
         except ValueError as error:
             return Ran(f"Error: {error}", well=False)
-        noted = self.agent.noted(session, name, args, approved=decision["asked"])
+        noted = await asyncio.to_thread(self.agent.noted, session, name, args, approved=decision["asked"])
         to_run = ToRun(run, call_id, name, args, forms, place, noted, approved=decision["asked"])
         ran = await self.agent.run_tool(to_run, config)
         if decision["asked"] and ran.down and self.together:

@@ -1,6 +1,7 @@
 -- All that changes `mails`; `mails.py` says what each statement is for.
 
 -- name: insert
+-- The content goes as binary: as text each quotation mark and backslash in the array would be looked for on the way.
 insert into mails (account_id, gmail_id, user_id, thread_id, own, sender, subject, content, readable, received_at,
                    state, reason)
 select %(account)s, n.gmail_id, %(user)s, n.thread_id, n.own, n.sender, n.subject, n.content, n.readable, n.received_at,
@@ -8,7 +9,7 @@ select %(account)s, n.gmail_id, %(user)s, n.thread_id, n.own, n.sender, n.subjec
                                    and e.thread_id = n.thread_id and e.external_id = n.gmail_id)
             then 'done' else n.state end, n.reason
 from unnest(%(gmail_id)s::text[], %(thread_id)s::uuid[], %(own)s::boolean[], %(sender)s::text[], %(subject)s::text[],
-            %(content)s::jsonb[], %(readable)s::boolean[], %(received_at)s::timestamptz[], %(state)s::text[],
+            %(content)b::jsonb[], %(readable)s::boolean[], %(received_at)s::timestamptz[], %(state)s::text[],
             %(reason)s::text[])
      as n (gmail_id, thread_id, own, sender, subject, content, readable, received_at, state, reason)
 where not exists (select from forgotten f where f.account_id = %(account)s and f.gmail_id = n.gmail_id)

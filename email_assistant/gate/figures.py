@@ -19,11 +19,11 @@ _BEFORE: Final = re.compile(r"(€|[A-Za-z]{0,2}\$|£|¥|₹|₩|₺|₪|₽|(?<
 _GROUPED: Final = re.compile(r"\d{1,3}(?:[.,' ]\d{3})+(?:[.,]\d{1,2})?$")
 _DECIMALS: Final = re.compile(r"[.,](\d{1,2}|\d{4,8})$")
 
-_FOREIGN: Final = re.compile(r"(?:\+|00)\d{1,3}(?:[ ./-]?\(\d{1,5}\))?(?:[ ./-]{0,2}\d+){1,8}(?![\d:])")
+_FOREIGN: Final = re.compile(r"(?:\+|00)\d{1,3}(?:[ ./-]?\(\d{1,5}\))?(?:[ ./-]{0,2}+\d++){1,8}(?![\d:])")
 _NATIONAL: Final = re.compile(r"\(?0\d+\)?(?:[ ./-]{1,2}\d+){1,6}(?![\d:])|0\d{8,12}(?!\d)")
 _AMERICAN: Final = re.compile(r"\(?\d{3}\)?[ .-]{1,2}\d{3}[ .-]\d{4}(?!\d)")
 _SPANISH: Final = re.compile(r"[6789]\d{2}[ .]\d{3}[ .]\d{3}(?!\d)|[6789]\d{2}(?:[ ]\d{2}){3}(?!\d)")
-_CUED_PHONE: Final = re.compile(r"\(?\d+\)?(?:[ ./-]{1,2}\d+)*(?![\d:])")
+_CUED_PHONE: Final = re.compile(r"\(?\d++\)?(?:[ ./-]{1,2}+\d++){0,20}(?![\d:])")
 _IBAN: Final = re.compile(r"[A-Za-z]{2}\d{2}(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,3})?(?!\w)")
 _CARD: Final = re.compile(r"\d{4}(?:[ -]\d{4}){2,3}(?:[ -]\d{1,3})?(?!\d)|\d{4}[ -]\d{6}[ -]\d{5}(?!\d)")
 _SORT_CODE: Final = re.compile(r"\d\d-\d\d-\d\d(?![\d-])")
@@ -37,10 +37,12 @@ _QUANTITY: Final = re.compile(
     r"|\d{4}-\d\d-\d\dT\d\d.*"
 )
 """A measure, a time, a date or a version."""
+_LONGEST_QUANTITY: Final = 40
 _LETTERS: Final = re.compile(r"[^\W\d_]+")
+_TELLING: Final = r"is|ist|lautet|est|es|no\.?|nr\.?|n°|number|code"
 _CODE_AFTER: Final = re.compile(
-    r"[ ]*(?:[:=#][ ]*|(?:is|ist|lautet|est|es|no\.?|nr\.?|n°|number|code|:)[ :#]*)+[\"'`]?"
-    r"((?=[^\s\"'`]*[A-Z0-9!$%&*@^])[^\s\"'`<>]{4,64})"
+    rf"[ ]*+(?:[:=#]|{_TELLING})[ :#]*(?:(?:=|{_TELLING})[ :#]*){{0,8}}[\"'`]?"
+    r"((?=[^\s\"'`]{0,63}[A-Z0-9!$%&*@^])[^\s\"'`<>]{4,64})"
 )
 _LEAST_CODE: Final = 4
 _LEAST_ACCOUNT: Final = 8
@@ -175,7 +177,8 @@ def _token(text: str, head: int) -> Figure | None:
     said = found[0]
     digits = sum(map(str.isdigit, said))
     letters = sum(map(str.isalpha, said))
-    if not digits or not letters or _QUANTITY.fullmatch(said) or ("-" in said and said == said.lower() and digits < 3):
+    is_quantity = len(said) <= _LONGEST_QUANTITY and _QUANTITY.fullmatch(said)
+    if not digits or not letters or is_quantity or ("-" in said and said == said.lower() and digits < 3):
         return None
     if not any(map(str.isupper, said)) and digits < 3 and not (digits == 2 and len(said) >= 8):
         return None

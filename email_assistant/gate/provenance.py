@@ -56,6 +56,7 @@ _BETWEEN: Final = re.compile(r"[\W_]+")
 _NO_SPAN: Final = Span("name", "", "", 0, 0)
 _RUN: Final = re.compile(r"\w+(?:(?:[-._:/@+'?=&#%~]+|(?<=\d),(?=\d))\w+)*")
 _ID: Final = re.compile(r"[\d@_]")
+_WORD: Final = re.compile(r"\w")
 _PARTED: Final = re.compile(r"[-._:/@+'?=&#%~]+")
 _EXACT: Final = frozenset({"address", "link", "phone", "account", "file"})
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
@@ -393,10 +394,12 @@ def _is_long(code: str) -> bool:
 
 def _signs(text: str, span: Span, held: Sequence[Source]) -> bool:
     """Whether a name ends a letter: alone on its line, or among the person's own records."""
-    rest = text[span.end :]
-    line = text[text.rfind("\n", 0, span.start) + 1 : span.start] + rest.partition("\n")[0]
-    is_alone = not re.search(r"\w", line) and "\n" in text[: span.start] and len(rest) < _SIGNATURE
-    return is_alone or (_is_own(held) and not re.search(r"\w", rest))
+    is_last = not _WORD.search(text, span.end)
+    if len(text) - span.end >= _SIGNATURE:
+        return is_last and _is_own(held)
+    begins, rest = text.rfind("\n", 0, span.start) + 1, text[span.end :].partition("\n")[0]
+    is_alone = begins > 0 and not _WORD.search(text[begins : span.start] + rest)
+    return is_alone or (is_last and _is_own(held))
 
 
 def _is_own(held: Sequence[Source]) -> bool:

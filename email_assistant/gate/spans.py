@@ -36,7 +36,9 @@ _AROUND: Final = re.compile(r"[.@:](?=[\w/])")
 _EDGE: Final = frozenset(" \n<>()[]{}\"',;|*`")
 _OF_A_TOKEN: Final = re.compile(r"[^\s<>()\[\]{}\"',;|*`]*")
 _OF_A_URL: Final = re.compile(r"[^\s<>\"'`|]*")
-_ADDRESS: Final = re.compile(r"[^\W_][\w.!#$%&+/=?^-]*@(?:[\w-]+\.)+[^\W\d_][\w-]*")
+_ADDRESS: Final = re.compile(
+    r"(?<![\w.!#$%&+/=?^-])[_.!#$%&+/=?^-]*+([^\W_][\w.!#$%&+/=?^-]*+@(?:[\w-]+\.)+[^\W\d_][\w-]*)"
+)
 _DOMAIN: Final = re.compile(r"(?:[\w-]{1,63}\.)+([^\W\d_]{2,24}|xn--[\w-]+)(?::\d{2,5})?(?:[/?#][^\s<>\"'`]*)?")
 _FILE: Final = re.compile(
     r"[\w+-][\w.+-]*\.(?:pdf|docx?|xlsx?|pptx?|csv|tsv|txt|md|rtf|odt|ods|zip|gz|tar|7z|png|jpe?g|gif|svg|heic|mp[34]|mov"
@@ -47,11 +49,11 @@ _TRAILING: Final = ".,;:!?)]}'\""
 _LEAD: Final = re.compile(r"(?:\w{1,16}[:=]){0,3}/{0,2}(?=\w)")
 _DIGITS: Final = re.compile(r"\d+")
 _WORD: Final = re.compile(r"\w+")
-_TOKEN_BEGINS: Final = re.compile(r"\d[\d_-]*[A-Za-z][A-Za-z0-9_-]*\d")
+_TOKEN_BEGINS: Final = re.compile(r"\d[\d_-]{0,63}[A-Za-z][A-Za-z0-9_-]{0,63}\d")
 _LEAST_SPELLED: Final = 4
 """Digits: three in a row are counted by many."""
 _SPELLING: Final = frozenset({" ", "-", ".", ", ", " - "})
-_END: Final = re.compile(r"[.!?\n](?:(?<=\n)\s*\n|(?<!\n)[.!?\"')\]]*\s)")
+_END: Final = re.compile(r"(?<![.!?\"')\]])[\"')\]]*+([.!?])[.!?\"')\]]*+\s|(\n)\s*\n")
 
 
 _GERMAN_DAYS: Final = tuple(day for day in WEEKDAYS if day.endswith(("tag", "woch", "abend")))
@@ -147,7 +149,7 @@ class _Finder:
         if before := _LEAD.match(shown):  # such as of mailto:, src=// and Link:
             start, shown, token = start + before.end(), shown[before.end() :], token[before.end() :]
         if address := _ADDRESS.search(shown):
-            self._take(start + address.start(), start + address.end(), "address", address_key(address[0]))
+            self._take(start + address.start(1), start + address.end(), "address", address_key(address[1]))
             return start + len(shown)
         lead = len(shown) - len(shown.lstrip("#./-:"))
         if _FILE.fullmatch(shown, lead):
@@ -231,7 +233,7 @@ class _Finder:
         return (self.day + timedelta(days=more)).isoformat() if self.day else f"{more:+}"
 
     def _sentences(self, words: Words) -> None:
-        ends = [match.start() for match in _END.finditer(self.text)]
+        ends = [match.start(match.lastindex or 0) for match in _END.finditer(self.text)]
         borders = [0, *(bisect_left(words.starts, end) for end in ends), len(words.said)]
         for first, last in pairwise(borders):
             if last - first >= LEAST_WORDS:
@@ -279,9 +281,11 @@ def _is_domain(found: re.Match[str]) -> bool:
 
 
 def _untrailed(url: str) -> str:
-    while url and url[-1] in _TRAILING and not (url[-1] == ")" and url.count("(") >= url.count(")")):
-        url = url[:-1]
-    return url
+    end, unopened = len(url), url.count(")") - url.count("(")
+    while end and url[end - 1] in _TRAILING and not (url[end - 1] == ")" and unopened <= 0):
+        end -= 1
+        unopened -= url[end] == ")"
+    return url[:end]
 
 
 def _weekday(word: str) -> str | None:

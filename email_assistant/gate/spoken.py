@@ -1,9 +1,10 @@
 """What the person's words say of things and people: nothing that others wrote may count as named by chance."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import Final, Self
 
 from email_assistant.gate.names import loose
@@ -65,8 +66,16 @@ class Spoken:
         beside = THINGS if " " in name else PLACES
         for text in self.texts:
             for found in re.finditer(f" {re.escape(name)} ", text):
-                before, after = text[: found.start()].split(), text[found.end() :].split()
-                apart = [word for word in reversed(before[-_MOST_APART - 1 :]) if word not in ARTICLES]
-                if beside.intersection([*apart[:1], *after[:1]]):
+                after = text[found.end() : text.find(" ", found.end())]
+                apart = (word for word in _words_before(text, found.start()) if word not in ARTICLES)
+                if beside.intersection([*islice(apart, 1), after]):
                     return True
         return False
+
+
+def _words_before(text: str, at: int) -> Iterator[str]:
+    """The last few words before a place in a text, the nearest first."""
+    for _ in range(_MOST_APART + 1):
+        begins = text.rfind(" ", 0, at) + 1
+        yield text[begins:at]
+        at = max(0, begins - 1)

@@ -72,7 +72,7 @@ async def original(clients: Clients, account_id: UUID, mail_id: str | None) -> O
         raise NoOriginal("this mail is no longer in Gmail; its text is kept here") from None
     except (TimeoutError, GoogleError, VaultError, UnknownAccount):
         raise NoOriginal("the mail can't be had from Gmail just now; its text is kept here") from None
-    return Original(client, mail_id, contents(message.payload))
+    return Original(client, mail_id, await asyncio.to_thread(contents, message.payload))
 
 
 async def message_of(gmail: Gmail, mail_id: str) -> Message:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 _UNWANTED = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
-_LINE_BREAKS = re.compile(r"\r\n?|[\x85\u2028\u2029]")
+_LINE_BREAKS = re.compile(r"[\r\x85\u2028\u2029]")
+_AT_ONCE = 250_000  # characters: while one of these patterns runs, no other thread does
 _BLANKS = re.compile(r"\s+")
 _QUOTED = 120  # characters
 MOST_ON_A_LINE = 20
@@ -101,6 +102,11 @@ _BASE64_NOISE = bytes(set(range(256)) - set(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefgh
 
 def readable(text: str) -> str:
     """Text that any database, terminal and encoder accepts: no control characters but tab and newline."""
+    text = text.replace("\r\n", "\n")
+    return "".join(_readable(text[start : start + _AT_ONCE]) for start in range(0, len(text), _AT_ONCE))
+
+
+def _readable(text: str) -> str:
     return _UNWANTED.sub("", _LINE_BREAKS.sub("\n", _SURROGATES.sub("\ufffd", text)))
 
 

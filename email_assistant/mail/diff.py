@@ -4,7 +4,7 @@ import re
 from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
-_WORD = re.compile(r"\s+|[\w.+-]+@[\w-]+(?:\.[\w-]+)*|\w+|[^\w\s]")
+_WORD = re.compile(r"\s+|(?<![\w.+-])[\w.+-]++@[\w-]+(?:\.[\w-]+)*|\w+|[^\w\s]")
 """An address is one."""
 _MOST_WORDS = 4000  # more take seconds to compare; they are shown as replaced
 

@@ -19,11 +19,15 @@ _PIECES = 20  # how many of the longest pieces fit into a limit; a sentence that
 _LOOKED_THROUGH = 30_000  # characters at each end of what is longer still; the rest is left out unread
 _MARK = "\n[… 100000 characters cut …]\n"
 
-# A line break ends no sentence where the line is as long as programs wrap them.
+_ENDS = ".!?…؟।፧።"
+_BEHIND = "\"'»”’)]"
+_WIDE, _BEHIND_WIDE = "。！？", "」』”）"
+# A run of marks is looked at once, from its first. A line break ends none where a line is as long as programs wrap it.
+_ENDED = rf"[{_ENDS}]+[{re.escape(_BEHIND)}]*(?:\s+|$)"
 SENTENCE = re.compile(
-    r".+?(?:[.!?…؟।፧።]+[\"'»”’)\]]*(?:\s+|$)|[。！？]+[」』”）]*\n*|\n{2,}|(?<![^\n]{60})\n|$)|\n+", re.DOTALL
+    rf"[{_ENDS}]{_ENDED}|.+?(?:(?<![{_ENDS}]){_ENDED}|[{_WIDE}]+[{_BEHIND_WIDE}]*\n*|\n{{2,}}|(?<![^\n]{{60}})\n|$)|\n+",
+    re.DOTALL,
 )
-_ENDED = re.compile(r"(?:[.!?…؟።፧]+[\"'»”’)\]]*|[。！？]+[」』”）]*|\n)\s*$")
 _BREAK = re.compile(r".*(?:[,;:，、；：]\s*|\s)", re.DOTALL)
 
 # What o200k makes of a character at most in ordinary text, by the Unicode block that it is in (measured).
@@ -68,6 +72,13 @@ def beginning(text: str, limit: int, measure: Measure = len) -> str:
     # No character measures less than a third.
     most = bisect_right(range(min(len(text), 3 * limit)), limit, key=lambda n: measure(text[:n])) - 1
     return f"{text[:most].rstrip()}\n[… {len(text) - most} characters cut]"
+
+
+def looked_through(text: str) -> str:
+    """What of a text anybody may be shown: of a very long one no more than both its ends."""
+    if len(text) <= 2 * _LOOKED_THROUGH:
+        return text
+    return f"{text[:_LOOKED_THROUGH]}\n{text[-_LOOKED_THROUGH:]}"
 
 
 def excerpt(text: str, limit: int, measure: Measure = len) -> str:
@@ -135,9 +146,16 @@ def _chosen(pieces: Sequence[str], limit: int, measure: Measure) -> set[int]:
 
 def _beside(pieces: Sequence[str], number: int) -> list[int]:
     """A piece, and those next to it that are of the same sentence."""
-    before = [number - 1] if number and not _ENDED.search(pieces[number - 1]) else []
-    after = [number + 1] if number + 1 < len(pieces) and not _ENDED.search(pieces[number]) else []
+    before = [number - 1] if number and not _is_end(pieces[number - 1]) else []
+    after = [number + 1] if number + 1 < len(pieces) and not _is_end(pieces[number]) else []
     return [*before, number, *after]
+
+
+def _is_end(piece: str) -> bool:
+    """Whether a sentence ends with it."""
+    said = piece.rstrip()
+    is_ended = said.rstrip(_BEHIND).endswith(tuple(_ENDS)) or said.rstrip(_BEHIND_WIDE).endswith(tuple(_WIDE))
+    return is_ended or "\n" in piece[len(said) :]
 
 
 def _window(pieces: Sequence[str]) -> list[int]:

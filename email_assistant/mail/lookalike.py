@@ -19,9 +19,11 @@ _DRAWN_LIKE = (
 _LETTERS = str.maketrans({alike: row[0] for row in _DRAWN_LIKE.split() for alike in row[1:]})
 _PAIRS = (("rn", "m"), ("vv", "w"), ("cl", "d"))
 _STROKES = str.maketrans(dict.fromkeys("i1|!", "l"))
-_ADDRESS = re.compile(r"[^\s<>()\[\],;:\"'@]+@[^\s<>()\[\],;:\"'@]+\.[^\s<>()\[\],;:\"'@.]+")
+_PART = r"[^\s<>()\[\],;:\"'@"
+_ADDRESS = re.compile(rf"(?<!{_PART}]){_PART}]++@{_PART}]+\.{_PART}.]+")
 _DIGITS = re.compile(r"\d")
 _COUNTRY = 2  # letters of a country's domain
+_MOST_LABELS = 127  # of a domain, which has 255 octets at most (RFC 1035, 2.3.4)
 _LEAST_WORDS = 2  # of a name: many people are called Bob
 _LEAST_LETTERS = 6
 """Of a domain's own label that is a slip of another's: short ones, as gmail and ymail, are near each other anyway."""
@@ -156,13 +158,13 @@ def _is_slip(one: str, other: str, least: int) -> bool:
 
 
 def _endings(domain: str) -> Iterator[str]:
-    labels = domain.split(".")
+    labels = domain.split(".")[-_MOST_LABELS:]
     yield from (".".join(labels[start:]) for start in range(len(labels) - 1))
 
 
 def _beginnings(domain: str) -> Iterator[str]:
     """As `example.org` of `example.org.evil.net`; what only adds a country, as `yahoo.com.au`, is none."""
-    labels = domain.split(".")
+    labels = domain.split(".")[:_MOST_LABELS]
     for end in range(2, len(labels)):
         if len(labels) - end > 1 or len(labels[end]) > _COUNTRY:
             yield ".".join(labels[:end])

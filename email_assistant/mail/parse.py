@@ -284,17 +284,17 @@ def _unreadable_share(content: bytes) -> float:
 
 def _unflow(text: str, *, delete_space: bool = False) -> str:
     """Join the soft-broken lines of `format=flowed` text (RFC 3676)."""
-    lines: list[str] = []
+    lines: list[list[str]] = []
     open_quote: int | None = None
     for raw in text.split("\n"):
         content = raw.lstrip(">")
         quote = len(raw) - len(content)
         content = content.removeprefix(" ")
         if open_quote == quote and content != "-- ":
-            lines[-1] += content
+            lines[-1].append(content)
         else:
-            lines.append(">" * quote + (" " if quote else "") + content)
+            lines.append([">" * quote + (" " if quote else ""), content])
         open_quote = quote if content.endswith(" ") and content != "-- " else None
         if open_quote is not None and delete_space:
-            lines[-1] = lines[-1][:-1]
-    return "\n".join(lines)
+            lines[-1][-1] = content[:-1]
+    return "\n".join(map("".join, lines))

@@ -23,6 +23,8 @@ MOST_CHARACTERS: Final = 500_000  # of HTML, and twice as many once it is balanc
 _MAX_DEPTH: Final = 200  # browsers lay out no more than about 500
 _CHUNK: Final = 16_384  # an exception from a handler stops lxml only at the end of what it was fed
 _MOST_PICTURES: Final = 100
+_LONGEST_TEXT: Final = 2_000
+"""Characters without a tag: the sanitiser takes the square of them to write those from U+0080 to U+00BF (nh3 0.3.8)."""
 
 _VOID: Final = frozenset({"br", "hr", "img", "col", "wbr"})
 _DROPPED: Final = frozenset(
@@ -147,6 +149,7 @@ class _Reader:
         self._unseen_from = 0
         self._href = ""
         self._label: list[str] = []
+        self._length = 0  # of the text since one was last parted from the next
         self.pictures: dict[str, None] = {}
         self.hidden: dict[str, None] = {}
 
@@ -184,12 +187,20 @@ class _Reader:
 
     def data(self, text: str) -> None:
         if not self._dropped_from:
-            self._written.append(escape(text))
+            for start in range(0, len(text), _LONGEST_TEXT):
+                self._text(text[start : start + _LONGEST_TEXT])
             if self._href:
                 self._label.append(text)
 
     def close(self) -> None:
         return
+
+    def _text(self, piece: str) -> None:
+        self._length += len(piece)
+        if self._length > _LONGEST_TEXT:
+            self._written.append("<span></span>")
+            self._length = len(piece)
+        self._written.append(escape(piece))
 
     def _element(self, tag: str, attributes: Mapping[str, str]) -> None:
         if tag in ("details", "summary"):  # what its sender folds, a model reads

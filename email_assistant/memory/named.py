@@ -10,18 +10,22 @@ from collections.abc import Iterable, Iterator
 from email_assistant.mail.address import in_ascii
 
 _FEWEST_DIGITS = 3  # fewer are a day, a length or a count
-_BRACKETED = re.compile(r"\s*[\[({<]\s*(at|ät|dot|punkt|@|\.)\s*[\])}>]\s*")
+_BRACKETED = re.compile(r"(?:(?<!\s)\s++)?+[\[({<]\s*+(at|ät|dot|punkt|@|\.)\s*+[\])}>]\s*")
 _SPOKEN_DOT = re.compile(r"(?<=\w)\s+(?:dot|punkt)\s+(?=\w)")
 _SPOKEN_AT = re.compile(r"(?<=\w)\s+(?:at|ät)\s+(?=[\w-]+(?:\.[\w-]+)*\.[^\W\d_]{2,}\b)")
-_AROBASE = re.compile(r"\s+arobase\s+")
-_AROUND_AT = re.compile(r"([^\s<>()\[\]{},;:\"'@]*)\s*@\s*([^\s<>()\[\]{},;:\"'@]*)")
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:/{1,}\S*|\b(?:mailto|tel|sms|callto|sip|xmpp|bitcoin|javascript|data):\S+")
+_AROBASE = re.compile(r"(?<!\s)\s++arobase\s+")
+_PART = r"[^\s<>()\[\]{},;:\"'@]"
+_AROUND_AT = re.compile(rf"(?:(?<!{_PART})({_PART}++)\s*+)?+@\s*({_PART}*)")
+_SCHEME = re.compile(
+    r"(?<![a-z0-9+.-])[0-9+.-]*+[a-z][a-z0-9+.-]*+:/\S*"
+    r"|\b(?:mailto|tel|sms|callto|sip|xmpp|bitcoin|javascript|data):\S+"
+)
 _SPOKEN_SCHEME = re.compile(r"\bh(?:tt|xx)ps?\b(?!:)")
 _HOST = re.compile(r"(?<![\w.@-])(?:[\w-]+\.)+(?:xn--[\w-]+|[^\W\d_]{2,})(?![\w-])(?:[/?#]\S*)?")
 _HOUR = re.compile(r"(?<![\d.:])(?:[01]?\d|2[0-3])[:.][0-5]\d(?![.:]?\d)")
 _NUMBER = re.compile(r"[a-z]{0,2}\+?\d(?:\W{0,3}\d|\W{0,3}[a-z]{4}(?=\W{0,3}\d{4}))*")
 _RANGE = re.compile(r"\d{1,2}\s?[-–—/.,]\s?\d{1,2}")
-_CODE = re.compile(r"(?=[^\W\d_]*\d)(?=\d*[^\W\d_])[^\W_]{12,}")
+_CODE = re.compile(r"(?<![^\W_])(?=[^\W\d_]*\d)(?=\d*[^\W\d_])[^\W_]{12,}")
 _DIGITS_IN_WORDS = (
     "zero one two three four five six seven eight nine",
     "null eins zwei drei vier fünf sechs sieben acht neun",
@@ -31,6 +35,7 @@ _DIGITS_IN_WORDS = (
 _SPOKEN = {word: str(value) for words in _DIGITS_IN_WORDS for value, word in enumerate(words.split())}
 _SPOKEN_NUMBER = re.compile(rf"\b(?:(?:{'|'.join(_SPOKEN)})\b\W{{0,3}}){{3,}}")
 _DOTS = str.maketrans(dict.fromkeys("。｡․•·", "."))
+_BEFORE_A_SCHEME = "0123456789+.-"
 _PUNCTUATION = ".,;:!?…'\""
 
 
@@ -65,13 +70,13 @@ def _digit(character: str) -> str:
 
 def _addresses(text: str) -> Iterator[str]:
     for found in _AROUND_AT.finditer(text):
-        local, domain = found[1].strip(_PUNCTUATION), found[2].strip(_PUNCTUATION)
+        local, domain = (found[1] or "").strip(_PUNCTUATION), found[2].strip(_PUNCTUATION)
         yield f"{local}@{in_ascii(domain)}"
 
 
 def _links(text: str) -> Iterator[str]:
     for found in (*_SCHEME.finditer(text), *_SPOKEN_SCHEME.finditer(text)):
-        yield found[0].strip(_PUNCTUATION)
+        yield found[0].lstrip(_BEFORE_A_SCHEME).strip(_PUNCTUATION)
 
 
 def _hosts(text: str) -> Iterator[str]:

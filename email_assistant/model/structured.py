@@ -10,6 +10,9 @@ from typing import Any, Literal
 from langchain_core.messages import AnyMessage, SystemMessage
 from pydantic import BaseModel, ValidationError
 
+_FENCE = re.compile(r"```(?:json)?\s*(?=\{)")
+_FENCE_END = re.compile(r"\}\s*```")
+
 Kind = Literal["json_schema", "json_object", "text"]
 KINDS: tuple[Kind, ...] = ("json_schema", "json_object", "text")
 """How an answer's form can be asked for, the strictest first."""
@@ -81,8 +84,10 @@ def compact(value: object) -> str:
 
 def read_json(text: str) -> Any:
     """The first JSON object in a text, whether it stands alone, in a code fence or among words. Raises ValueError."""
-    fenced = re.search(r"```(?:json)?\s*(\{.*?\})\s*```", text, re.DOTALL)
-    candidate = fenced[1] if fenced else text[text.find("{") :] if "{" in text else text
+    opened = _FENCE.search(text)
+    closed = _FENCE_END.search(text, opened.end()) if opened else None
+    begin = opened.end() if opened and closed else max(0, text.find("{"))
+    candidate = text[begin : closed.start() + 1 if closed else None]
     try:
         value, _ = json.JSONDecoder().raw_decode(candidate.strip())
     except RecursionError:

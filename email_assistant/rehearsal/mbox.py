@@ -17,6 +17,7 @@ from email_assistant.rehearsal.recorded import NoHistory, Recorded, in_order, is
 _HEADER: Final = re.compile(rb"[!-9;-~]+[ \t]*:|>?From ")
 _BODY: Final = re.compile(rb"\r?\n\r?\n")
 _FROM_LINE: Final = re.compile(r"From .*?\b((?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b.*\d\d:\d\d.*)")
+_FROM: Final = 500  # characters of a From_ line
 _READ: Final = 1_000_000  # bytes of a mail; what comes after them is a file
 _AHEAD: Final = timedelta(days=1)  # of this machine's clock
 _WANTED: Final = "give a mailbox as an .mbox file, such as Google Takeout's, unpacked"
@@ -136,7 +137,7 @@ def _came(*times: datetime | None) -> datetime | None:
 
 def _brought(from_line: str) -> datetime | None:
     """When the mail came, as its From_ line says."""
-    found = _FROM_LINE.match(from_line)
+    found = _FROM_LINE.match(from_line[:_FROM])
     if found is None:
         return None
     words = found[1].split()

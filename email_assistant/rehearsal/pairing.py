@@ -29,7 +29,7 @@ _LIKE: Final = 0.6
 """The share of a mail's runs that a letter which quotes it has: a quotation may be shortened, and its lines broken."""
 _WORD: Final = re.compile(r"\w+")
 _NOTES_HEADER: Final = re.compile(
-    r"^\s*(?:To|Sent by):.*\n(?:.*\n){0,6}?\s*(?:cc|Subject):", re.MULTILINE | re.IGNORECASE
+    r"^[^\S\n]*(?:To|Sent by):.*\n(?:.*\n){0,6}?\s*(?:cc|Subject):", re.MULTILINE | re.IGNORECASE
 )
 """How Lotus Notes introduced the mail that is answered."""
 

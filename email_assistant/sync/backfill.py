@@ -115,8 +115,9 @@ class Backfill:
             for ref in refs:  # so that what Google gives doesn't wait with what it does not
                 await self._fetch(account, gmail, [ref])
             return
+        found = await read(account, fetched.messages, fetched.refused)
         async with self._pool.connection() as conn, conn.transaction():
-            await self._enqueue(conn, await store(conn, account, read(account, fetched.messages, fetched.refused)))
+            await self._enqueue(conn, await store(conn, account, found))
         withheld = [each.ref for each in fetched.faults]
         await self._forget(account.id, set(refs) - set(withheld) - set(fetched.left))
         if fetched.limited:

@@ -229,7 +229,7 @@ class Mailboxes:
         fault = fetched.limited or await self._fault(account, gmail, fetched)
         if fault:  # all else is stored; what it holds up is listed again
             news, cursor = News(), None
-        found = read(account, fetched.messages, fetched.refused)
+        found = await read(account, fetched.messages, fetched.refused)
         if not found and not fault and news.is_none and cursor is None:
             return
         async with self._pool.connection() as conn, conn.transaction():
@@ -287,11 +287,10 @@ class Mailboxes:
         fetched = await fetch(gmail, asked)
         asked = [ref for ref in asked if ref not in fetched.left]
         withheld = [each.ref for each in fetched.refused + fetched.faults]
+        found = await read(account, fetched.messages)
         async with self._pool.connection() as conn, conn.transaction():
             await lock_account(conn, account.id, "key share")
-            await self._enqueue(
-                conn, await store_asked_again(conn, account, asked, read(account, fetched.messages), withheld)
-            )
+            await self._enqueue(conn, await store_asked_again(conn, account, asked, found, withheld))
         if fetched.limited:
             raise fetched.limited
 

@@ -1,5 +1,7 @@
 """Google's messages as rows of `mails`."""
 
+import asyncio
+import json
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -32,6 +34,8 @@ class NewMail:
 
     message: Message
     mail: Mail
+    content: bytes
+    """The mail as JSON."""
     reason: str | None
     """Why there is nothing to do about it; None: there is."""
     readable: bool = True
@@ -41,21 +45,26 @@ class NewMail:
         return "failed" if not self.readable else "done" if self.reason else "new"
 
 
-def read(account: Account, messages: Iterable[Message], withheld: Iterable[Withheld] = ()) -> list[NewMail]:
-    """What is to be stored of these messages.
+async def read(account: Account, messages: Iterable[Message], withheld: Iterable[Withheld] = ()) -> list[NewMail]:
+    """What is to be stored of these messages. A mail may be long: it is read beside the event loop.
 
     Args:
         withheld: mails that Gmail would not give; they are stored so that they are seen, and asked for again.
     """
-    found = []
-    for message in messages:
-        if not message.labels & NOT_OURS:
-            mail = parse_gmail(message.payload)
-            found.append(NewMail(message, mail, _why_not_triaged(account, message, mail)))
+    found = [await asyncio.to_thread(_read, account, message) for message in messages if not message.labels & NOT_OURS]
     for each in withheld:
-        message = Message(each.ref.id, each.ref.thread_id, frozenset(), datetime.now(UTC), 0, {})
-        found.append(NewMail(message, parse_gmail({}), each.reason, readable=False))
+        message, mail = Message(each.ref.id, each.ref.thread_id, frozenset(), datetime.now(UTC), 0, {}), parse_gmail({})
+        found.append(NewMail(message, mail, _as_json(mail), each.reason, readable=False))
     return found
+
+
+def _read(account: Account, message: Message) -> NewMail:
+    mail = parse_gmail(message.payload)
+    return NewMail(message, mail, _as_json(mail), _why_not_triaged(account, message, mail))
+
+
+def _as_json(mail: Mail) -> bytes:
+    return json.dumps(storable(_MAIL.dump_python(mail, mode="json"))).encode()
 
 
 async def store(conn: Connection, account: Account, found: Iterable[NewMail]) -> set[UUID]:
@@ -148,8 +157,9 @@ async def store_earlier(pool: Pool, account: Account, messages: Iterable[Message
     What came later is left to the synchronisation, which makes work of it.
     """
     earlier = [message for message in messages if message.internal_date < account.triage_since]
+    found = await read(account, earlier)
     async with pool.connection() as conn, conn.transaction():
-        await store(conn, account, [replace(new, reason=_EARLIER) for new in read(account, earlier)])
+        await store(conn, account, [replace(new, reason=_EARLIER) for new in found])
 
 
 async def unknown(pool: Pool, account_id: UUID, refs: Iterable[MessageRef]) -> list[MessageRef]:
@@ -274,7 +284,7 @@ def _row(new: NewMail) -> dict[str, Any]:
         "own": own,
         "sender": storable(mail.sender.email.lower() if mail.sender else ""),
         "subject": storable(mail.subject),
-        "content": Jsonb(storable(_MAIL.dump_python(mail, mode="json"))),
+        "content": Jsonb(new.content, dumps=bytes),
         "readable": new.readable,
         "received_at": message.internal_date,
         "state": new.state,

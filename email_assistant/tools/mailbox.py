@@ -1,5 +1,6 @@
 """Any mail of an account's mailbox, by Gmail's id: one that is stored here, else Gmail's own."""
 
+import asyncio
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -48,4 +49,5 @@ class AnyMail:
             raise ToolError(f"email_id: there is no mail {mail_id} in this mailbox, or no longer") from None
         if "DRAFT" in message.labels:
             raise ToolError(f"email_id: {mail_id} is a draft")
-        return Held(parse_gmail(message.payload), message.thread_id, "SENT" in message.labels)
+        mail = await asyncio.to_thread(parse_gmail, message.payload)
+        return Held(mail, message.thread_id, "SENT" in message.labels)

@@ -13,7 +13,7 @@ from email_assistant.mail.message import Mail
 from email_assistant.triage.facts import REPLY_SUBJECT, facts, recipients
 
 _PREFIXES: Final = re.compile(
-    rf"(?:{REPLY_SUBJECT.pattern}|\s*(?:fwd?|wg|tr|rv|enc|vs|doorst)\s*[:：])+\s*", re.IGNORECASE
+    rf"(?<!\s)(?:{REPLY_SUBJECT.pattern}|\s*+(?:fwd?|wg|tr|rv|enc|vs|doorst)\s*+[:：])+\s*", re.IGNORECASE
 )
 _NAME: Final = re.compile(r"[^\W\d_]{3,}")
 _THREAD: Final = timedelta(days=30)

@@ -37,7 +37,9 @@ from email_assistant.inbox.kept import args_in, decision_in
 from email_assistant.inbox.recipients import Recipients, addresses_in
 from email_assistant.mail.charset import cut, one_line
 from email_assistant.mail.diff import compare
+from email_assistant.mail.excerpt import looked_through
 from email_assistant.mail.history import written
+from email_assistant.mail.invisible import clean
 from email_assistant.mail.message import Mail
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.rules import Rule, is_by_hand
@@ -48,8 +50,7 @@ from email_assistant.work.conversations import Conversations, StoredMail, read_m
 _ADDRESS: Final = re.compile(r"[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+")
 _ANSWERS: Final = 100  # of a conversation's calls, the newest, whose answers are sources
 _NAME: Final = 60  # characters of what somebody calls themselves
-_MOST_TEXT: Final = 50_000  # characters of a mail that are traced
-_MOST_MAILS: Final = 50  # of a conversation, the newest, that are sources
+_MOST_MAILS: Final = 50  # of a conversation, the newest, that are sources; the one that is answered is one as well
 _MOST_SENT: Final = 100  # letters to anybody, the newest, in which the person has said what is so
 _FREE: Final = re.compile(r"^(?:\w+ \d\d-\d\d-\d{4} \(.*\)|Free: .*)$", re.MULTILINE)
 """The lines of `check_calendar_tool` that nobody who invites has written."""
@@ -175,7 +176,8 @@ def _session(
 ) -> GateSession:
     """`began`: it began with the letters; `found`: those that were looked up."""
     wrote = frozenset(letter.mail.sender.email.lower() for letter in letters if not letter.own and letter.mail.sender)
-    mails = [source for letter in letters[-_MOST_MAILS:] for source in _mail(account, letter)]
+    shown = [each for each in letters[:-_MOST_MAILS] if each.gmail_id == run.get("mail")] + [*letters[-_MOST_MAILS:]]
+    mails = [source for letter in shown for source in _mail(account, letter)]
     told = [(call, entry_in(call)) for call in row["calls"]]
     return GateSession(
         sources=[
@@ -252,7 +254,7 @@ def _mail(account: Account, letter: StoredMail) -> Iterator[Source]:
     label = _called(mail, account.zone, own=letter.own)
     said = {"label": label, "writer": writer, "readers": readers, "day": _day(mail.date, account.zone)}
     if letter.own:  # what it quotes is not theirs
-        theirs = [*map(str, (*mail.to, *mail.cc, *mail.bcc)), mail.subject, written(mail.text[:_MOST_TEXT])]
+        theirs = [*map(str, (*mail.to, *mail.cc, *mail.bcc)), mail.subject, written(looked_through(mail.text))]
         yield _read("\n".join(theirs), by="own", **said)
     yield _read("\n".join(_parts(mail, account.zone)), by="stranger", **said)
 
@@ -260,7 +262,7 @@ def _mail(account: Account, letter: StoredMail) -> Iterator[Source]:
 def _sent(account: Account, letter: StoredMail) -> Source:
     mail = letter.mail
     label, day = _called(mail, account.zone, own=True), _day(mail.date, account.zone)
-    return _read(written(mail.text[:_MOST_TEXT]), label=label, by="own", day=day)
+    return _read(written(looked_through(mail.text)), label=label, by="own", day=day)
 
 
 def _parts(mail: Mail, zone: ZoneInfo) -> Iterator[str]:
@@ -269,7 +271,9 @@ def _parts(mail: Mail, zone: ZoneInfo) -> Iterator[str]:
     yield from (attachment.name for attachment in mail.attachments)
     if mail.event:
         yield from (f"{at.astimezone(zone):%Y-%m-%d %H:%M}" for at in (mail.event.start, mail.event.end) if at)
-    yield mail.text[:_MOST_TEXT]
+    yield looked_through(mail.text)
+    if looked_through(mail.text) != mail.text:  # the end of what is new in it stands above what it quotes
+        yield looked_through(clean(mail.body))
 
 
 def _called(mail: Mail, zone: ZoneInfo, *, own: bool) -> str:

@@ -362,10 +362,3 @@ class TestMadLetters:
         holders(other, sources)
         leaks(text, [BOB], sources)
         assert not [fact for fact in unfounded(text, [*sources, mail(text)], THURSDAY) if fact.span.kind != "name"]
-
-    @pytest.mark.parametrize(
-        "text", ["1 " * 4000, "a@" * 4000, "A. " * 4000, "1-" * 4000, "x." * 4000, "- 12 May " * 900]
-    )
-    def test_nothing_takes_long(self, text: str) -> None:
-        """The lane's time-out stops what is worse than linear by much."""
-        assert facts(text, [mail("hello")]) is not None

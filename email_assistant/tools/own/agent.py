@@ -4,6 +4,7 @@ Each call bears a key in its `_meta`. One key is one mail, or one meeting, whate
 made; a call of its own accord can't be told from a repeat, so one without a key is refused.
 """
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from importlib.metadata import version
@@ -98,7 +99,7 @@ async def _reply(visit: Visit, given: SendEmail, sender: object) -> Letter:
     """`sender`: the address that the person saw it go from, if they saw it; else the mail says it."""
     message = await visit.google.gmail.message(str(given.email_id))
     to, seen = [str(given.email_address)], sender if isinstance(sender, str) else None
-    mail = parse_gmail(message.payload)
+    mail = await asyncio.to_thread(parse_gmail, message.payload)
     return await replied(visit, mail, message.thread_id, to, given.additional_recipients, given.response_text, seen)
 
 

@@ -177,7 +177,7 @@ class MailTools:
             shown: list[MessageOut] = []
             left = _THREAD_CHARACTERS
             for message in reversed(messages[-_MOST_MESSAGES:]):
-                told = _message(message, visit.zone, min(left, _MAIL_CHARACTERS))
+                told = await asyncio.to_thread(_message, message, visit.zone, min(left, _MAIL_CHARACTERS))
                 if shown and len(told.content) > left:
                     break
                 left -= len(told.content)
@@ -296,7 +296,8 @@ async def _newest(gmail: Gmail, thread_id: str) -> Held:
         raise ToolError(_no_thread(thread_id)) from None
     for message in reversed(messages):
         if "DRAFT" not in message.labels:
-            return Held(parse_gmail(message.payload), thread_id, "SENT" in message.labels)
+            mail = await asyncio.to_thread(parse_gmail, message.payload)
+            return Held(mail, thread_id, "SENT" in message.labels)
     raise ToolError(f"thread_id: thread {thread_id} holds drafts only")
 
 
