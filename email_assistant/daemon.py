@@ -28,7 +28,7 @@ from email_assistant.memory.learn import TRIES_AT_A_FAULT, Learner, Lesson, Prof
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.trial import PastTrial
 from email_assistant.meters import went_wrong
-from email_assistant.model import ModelDown, ModelFault, Models
+from email_assistant.model import BadAnswer, ModelDown, ModelFault, Models
 from email_assistant.outgoing.left_drafts import LeftDrafts
 from email_assistant.outgoing.letters import Mailer
 from email_assistant.rehearsal.recorded import Recorded
@@ -253,6 +253,9 @@ class Daemon:
                 await self.learner.learn(lesson)
         except (ModelDown, BudgetSpent, ProfileChanged):
             await teaching.learn_later(item.id, None)
+        except BadAnswer as error:  # the model was asked in every way
+            await teaching.learn_later(item.id, 1)
+            log.warning("nothing learned from item %s: %s", item.id, type(error).__name__)
         except Exception as error:
             tries = TRIES_AT_A_FAULT if isinstance(error, ModelFault) else self.app.settings.max_tries
             if await teaching.learn_later(item.id, tries):

@@ -44,9 +44,7 @@ class ModelFault(AssistantError):
 
 
 class BadAnswer(AssistantError):
-    """The model's answer could not be read, however often it was asked."""
-
-    passes = "on another try"
+    """The model's answer could not be used, in any way that it was asked for."""
 
 
 class ModelRefused(AssistantError):

@@ -28,7 +28,7 @@ from email_assistant.model.context import shortened
 from email_assistant.model.errors import BadAnswer, ContextExceeded, ModelFault, ModelRefused, NotTheProtocol, explain
 from email_assistant.model.network import network_to
 from email_assistant.model.questions import CALL, READY_TOOL
-from email_assistant.model.structured import KINDS, Form, Kind, complaint, first_line, form_of, read_json
+from email_assistant.model.structured import KINDS, Form, Kind, complaint, first_line, form_of, read_object
 from email_assistant.settings import Role, Settings
 from email_assistant.spans import call_span
 
@@ -39,8 +39,10 @@ _CUTS = 4
 """Times that a prompt is cut shorter; each takes off a fifth at least."""
 _PROBES = 2
 """Times that a server must fail to make the plainest tool call before that is believed of it."""
-_QUOTED = 500
-"""Characters of an unreadable answer that are shown to the model again."""
+_TRIES = 3
+"""Times that one answer is asked for until it can be used."""
+_QUOTED, _TOLD = 500, 200
+"""Characters of an unreadable answer that are shown to the model again, and to the person."""
 _CHARACTERS = 3
 """Characters of a token, on the cautious side for European languages."""
 
@@ -145,7 +147,7 @@ class Models:
         if answer.tool_calls or answer.invalid_tool_calls:
             abilities.found("tools", True)
         elif abilities.can("tools") is None and not await self._makes_calls(asker, tool_choice):
-            return await self._call_by_json(asker, messages, tools, required=required)
+            return await self._call_by_json(asker, messages, tools, required=required, tries=_TRIES - 1)
         return answer
 
     async def parse(
@@ -161,20 +163,20 @@ class Models:
         """An answer that fits `schema`.
 
         The strict schema goes out with the request, but servers that ignore or refuse it are served too: the text is
-        read as JSON, fenced or not, and a wrong answer is sent back once with what is wrong.
+        read as JSON, fenced or not, and a wrong answer is sent back twice with what is wrong.
 
         Raises:
             BadAnswer, and what `call` raises.
         """
         asker = _Asker(role, self._settings.model_for(role), account_id, run_id)
         form = form_of(schema, name)
-        return await self._read(asker, messages, form, lambda text: schema.model_validate(read_json(text)))
+        return await self._read(asker, messages, form, lambda text: read_object(text, schema.model_validate))
 
     async def _call_by_json(
-        self, asker: _Asker, messages: Sequence[AnyMessage], tools: Tools, *, required: bool
+        self, asker: _Asker, messages: Sequence[AnyMessage], tools: Tools, *, required: bool, tries: int = _TRIES
     ) -> AIMessage:
         form = calls_form(tools, required=required)
-        return await self._read(asker, messages, form, lambda text: read_calls(text, required=required))
+        return await self._read(asker, messages, form, lambda text: read_calls(text, required=required), tries)
 
     async def _call_after(
         self, refusal: ModelRefused, asker: _Asker, messages: Sequence[AnyMessage], tools: Tools, *, required: bool
@@ -201,33 +203,44 @@ class Models:
         self._abilities[asker.model].found("tools", False)
         return False
 
-    async def _read(self, asker: _Asker, messages: Sequence[AnyMessage], form: Form, read: Callable[[str], R]) -> R:
-        """An answer of a form, asked for once more, with what is wrong, if it can't be read."""
+    async def _read(
+        self,
+        asker: _Asker,
+        messages: Sequence[AnyMessage],
+        form: Form,
+        read: Callable[[str], R],
+        tries: int = _TRIES,
+    ) -> R:
+        """An answer of a form. One that can't be read is asked for again, with what is wrong; the last time as mere
+        text, in case it is the server's own way with forms that spoils it."""
         abilities = self._abilities[asker.model]
         untold = not form.always_told and abilities.can("untold_schema") is not False
-        answer = await self._formatted(asker, messages, form, untold=untold)
-        try:
-            value = read(answer.text)
-        except ValueError as error:
-            problem = _why_unreadable(answer, error)
-        else:
-            if untold:
-                abilities.found("untold_schema", True)
-            return value
-        if untold:
-            abilities.missed("untold_schema")
-        again = [*messages, AIMessage(readable(answer.text[:_QUOTED])), HumanMessage(complaint(form, problem))]
-        answer = await self._formatted(asker, again, form, untold=untold)
-        try:
-            return read(answer.text)
-        except ValueError as error:
-            raise BadAnswer(f"the model's answer can't be read: {_why_unreadable(answer, error)}") from None
+        asked = messages
+        for number in range(tries):
+            kinds = KINDS[-1:] if number == _TRIES - 1 else KINDS
+            answer = await self._formatted(asker, asked, form, kinds, untold=untold)
+            try:
+                value = read(answer.text)
+            except ValueError as error:
+                problem = _why_unreadable(answer, error)
+            else:
+                if untold and number == 0:
+                    abilities.found("untold_schema", True)
+                return value
+            if untold and number == 0:
+                abilities.missed("untold_schema")
+            said = readable(answer.text[:_QUOTED])
+            asked = [*messages, AIMessage(said), HumanMessage(complaint(form, problem))]
+        told = f": {said[:_TOLD]}" if said else ""
+        raise BadAnswer(f"the model's answer can't be used, and it was asked {tries} times ({problem}){told}")
 
-    async def _formatted(self, asker: _Asker, messages: Sequence[AnyMessage], form: Form, *, untold: bool) -> AIMessage:
+    async def _formatted(
+        self, asker: _Asker, messages: Sequence[AnyMessage], form: Form, kinds: Sequence[Kind], *, untold: bool
+    ) -> AIMessage:
         """Ask with the strictest response format that the server takes, and remember those that it refuses."""
         abilities = self._abilities[asker.model]
         refusals: dict[Kind, ModelRefused] = {}
-        for kind in KINDS:
+        for kind in kinds:
             if kind != "text" and abilities.can(kind) is False:
                 continue
             write: Write = list if untold and kind == "json_schema" else form.write

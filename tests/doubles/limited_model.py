@@ -46,6 +46,8 @@ class LimitedModel:
         self.answer = PROSE
         self.unreadable = 0
         """So many answers to come are prose, whatever is asked for."""
+        self.thoughts = ""
+        """What comes before each answer that is text."""
         self.usage_in_each = False
         """Each piece of a streamed answer tells the usage."""
         self.endless = False
@@ -84,6 +86,8 @@ class LimitedModel:
                 self.refused.append(body)
                 return refusal
             message = self._message(body)
+            if message["content"]:
+                message["content"] = self.thoughts + message["content"]
         if self.endless:
             return StreamingResponse(_words_for_ever(), media_type="text/event-stream")
         return completion(

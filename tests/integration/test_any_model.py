@@ -123,6 +123,37 @@ class TestLimits:
         assert told == [False, False, False, False, True]
 
 
+THOUGHTS = (
+    '<think>\nIt has to look like {reasoning, classification}, so not {"classification": "ignore"}.\n</think>\n\n'
+)
+
+
+@in_one_loop
+class TestAnswers:
+    @pytest.mark.parametrize(
+        "thoughts", [THOUGHTS, THOUGHTS.removeprefix("<think>"), "By {reasoning, classification}: "]
+    )
+    async def test_what_stands_before_the_json_costs_no_call(self, open_home: OpenHome, thoughts: str) -> None:
+        with LimitedModel() as model:
+            model.calls, model.thoughts = YES, thoughts
+            async with at_home(open_home, model) as home:
+                await home.receive("Lunch?")
+                assert [item.args["response_text"] for item in await home.pending()] == ["Yes, Friday suits me."]
+        assert len(model.requests) == 2
+
+    async def test_what_can_t_be_used_three_times_has_failed_in_the_servers_own_words(
+        self, open_home: OpenHome
+    ) -> None:
+        with LimitedModel() as model:
+            model.unreadable = 100
+            async with at_home(open_home, model) as home:
+                mail = await home.receive("Lunch?")
+                assert (await home.mail(mail)).state == "failed"
+                assert PROSE in await home.reason(mail)
+        asked = [(body.get("response_format") or {}).get("type") for body in model.requests]
+        assert asked == ["json_schema", "json_schema", None]
+
+
 @in_one_loop
 class TestContext:
     @pytest.mark.parametrize("tells", [True, False])

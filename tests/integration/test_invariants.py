@@ -698,9 +698,9 @@ class TestSecrets:
             google.fault("drafts.send", status=500)
             google.fault("messages.modify", truncated=True)
             google.fault("token", status=500, reason="internal_failure")
-            model.fault("triage", nonsense=True, times=4)
+            model.fault("triage", nonsense=True, times=2)
             model.fault("response", status=500, times=2)
-            model.fault("memory", nonsense=True, times=2)
+            model.fault("memory", nonsense=True, times=3)  # of two lessons, one is given up
             daemon.up()
             mail_id = google.deliver(BOB, f"The {CANARY}", f"Shall we climb the {CANARY}?")
             [item] = daemon.pending()

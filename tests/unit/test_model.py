@@ -1,12 +1,16 @@
-"""What a server was found to be unable to do is not believed for ever; a prompt is cut in its data alone."""
+"""What a server was found to be unable to do is not believed for ever; a prompt is cut in its data alone; an answer is
+read whatever stands around it."""
 
+import json
 from dataclasses import dataclass
 
+import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
 from email_assistant.mail.prompt import delimited
 from email_assistant.model.abilities import Abilities
 from email_assistant.model.context import shortened
+from email_assistant.model.structured import read_object
 
 
 @dataclass
@@ -63,3 +67,55 @@ class TestShortened:
         assert cut is not None
         assert [message.text.count(letter) > 250 for message, letter in zip(cut, "ab", strict=True)] == [True, True]
         assert shortened(cut, 0.5) is None
+
+
+ANSWER = '{"class": "respond"}'
+
+
+def class_of(value: object) -> str:
+    match value:
+        case {"class": str(found)}:
+            return found
+        case _:
+            raise ValueError("class: is missing")
+
+
+class TestAnswers:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            ANSWER,
+            f"```json\n{ANSWER}\n```",
+            f"It is {ANSWER}, I think; see {{}}.",
+            f"<think>\nI must say {{class}}.\n</think>\n\n{ANSWER}",
+            f'<think>{{"class": "ignore"}}</think>{ANSWER}',
+            f'Maybe {{"class": "ignore"}}?\n</think>\n{ANSWER}',
+            f'First {{"class": "ignore"}}, or rather {ANSWER}',
+            f'{ANSWER} and {{"other": 1}}',
+            f'{{"broken": {{"class": {ANSWER}',
+            '{"class": "respond", "why": "it says </think> and <think>"}',
+            '```\n{"class": "respond", "why": "it says </think>"}\n```',
+        ],
+    )
+    def test_the_last_object_that_fits_is_read(self, text: str) -> None:
+        assert read_object(text, class_of) == "respond"
+
+    @pytest.mark.parametrize(
+        ("text", "says"),
+        [
+            ("", "no JSON object"),
+            ("respond", "no JSON object"),
+            (f"<think>{ANSWER}", "no JSON object"),
+            (f"<think>{ANSWER}</think>I don't know.", "no JSON object"),
+            ('{"other": 1}', "class: is missing"),
+        ],
+    )
+    def test_without_one_it_is_said_what_is_wrong(self, text: str, says: str) -> None:
+        with pytest.raises(ValueError, match=says):
+            read_object(text, class_of)
+
+    @pytest.mark.parametrize("piece", ['{"a":', "{", '{"', '{"a":"', "{}", "<think>", "{ ", '{"a":{"b', "```{"])
+    def test_a_megabyte_of_beginnings_is_read_in_no_time(self, piece: str) -> None:
+        with pytest.raises(ValueError):  # noqa: PT011 - of whatever is wrong
+            read_object(piece * (1_000_000 // len(piece)), class_of)
+        assert read_object(f"{'x' * 1_000_000}{json.dumps({'class': 'ignore'})}", class_of) == "ignore"
