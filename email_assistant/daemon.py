@@ -145,6 +145,7 @@ class Daemon:
         """Do the queue's jobs until cancelled; then what runs is finished, or handed back after `stop_seconds`."""
         settings = self.app.settings
         handlers = Handlers(self.sync_account, self.backfill_account, self.advance, self.learn, self.tidy)
+        await self.app.model_servers.ask_anew(settings.model_server)
         present = asyncio.create_task(self.app.presence.keep())
         try:
             await self.app.queue.work(handlers, slots=settings.concurrency, stop_seconds=settings.stop_seconds)
@@ -253,11 +254,8 @@ class Daemon:
                 await self.learner.learn(lesson)
         except (ModelDown, BudgetSpent, ProfileChanged):
             await teaching.learn_later(item.id, None)
-        except BadAnswer as error:  # the model was asked in every way
-            await teaching.learn_later(item.id, 1)
-            log.warning("nothing learned from item %s: %s", item.id, type(error).__name__)
         except Exception as error:
-            tries = TRIES_AT_A_FAULT if isinstance(error, ModelFault) else self.app.settings.max_tries
+            tries = {ModelFault: TRIES_AT_A_FAULT, BadAnswer: 1}.get(type(error), self.app.settings.max_tries)
             if await teaching.learn_later(item.id, tries):
                 log.warning("nothing learned from item %s: %s", item.id, type(error).__name__)
         else:

@@ -23,6 +23,8 @@ class AssistantError(Exception):
 
     until: datetime | None = None
     """Nothing can go well before this time."""
+    waits_for: str | None = None
+    """The server that refuses, whoever asks. When it answers, work goes on, be it before that time."""
 
 
 _TAKES: Final[Mapping[str, str]] = {

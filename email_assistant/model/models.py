@@ -9,8 +9,8 @@ import json
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
-from typing import Any, Literal, Protocol, TypeVar
+from functools import cache, cached_property, partial
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from uuid import UUID
 
 import openai
@@ -22,15 +22,29 @@ from pydantic import BaseModel, SecretStr, ValidationError
 from email_assistant.mail.charset import readable
 from email_assistant.meters import measured
 from email_assistant.model.abilities import Abilities, Ability
-from email_assistant.model.calls import Tools, calls_form, read_calls
+from email_assistant.model.asking import Asking
+from email_assistant.model.calls import Tools, calls_form, read_calls, told_as_text
 from email_assistant.model.client import Client
 from email_assistant.model.context import shortened
-from email_assistant.model.errors import BadAnswer, ContextExceeded, ModelFault, ModelRefused, NotTheProtocol, explain
+from email_assistant.model.errors import (
+    BadAnswer,
+    ContextExceeded,
+    ModelDown,
+    ModelFault,
+    ModelRefused,
+    NotTheProtocol,
+    TextRefused,
+    explain,
+)
 from email_assistant.model.network import network_to
-from email_assistant.model.questions import CALL, READY_TOOL
+from email_assistant.model.questions import CALL, READY_TOOL, Ready, as_small
 from email_assistant.model.structured import KINDS, Form, Kind, complaint, first_line, form_of, read_object
+from email_assistant.model.tally import Spending
 from email_assistant.settings import Role, Settings
 from email_assistant.spans import call_span
+
+if TYPE_CHECKING:  # packs have no database
+    from email_assistant.db.model_servers import ModelServers
 
 T = TypeVar("T", bound=BaseModel)
 R = TypeVar("R")
@@ -54,26 +68,6 @@ Write = Callable[[Sequence[AnyMessage]], list[AnyMessage]]
 Send = Callable[..., Awaitable[AIMessage]]
 
 
-class Spending(Protocol):
-    """Keeps account of what models are asked for."""
-
-    async def check(self, account_id: UUID | None) -> None:
-        """Look before a call whether it may be made. Raises BudgetSpent, UnknownAccount."""
-        ...
-
-    async def record(
-        self,
-        account_id: UUID | None,
-        run_id: UUID | None,
-        role: str,
-        model: str,
-        prompt_tokens: int,
-        completion_tokens: int,
-    ) -> None:
-        """Note a call that was made."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class _Asker:
     """For whom a model is asked, and who pays."""
@@ -86,16 +80,21 @@ class _Asker:
 
 class Models:
     """
+    Args:
+        servers: which servers refuse; None: each is asked every time.
+
     Raises:
         SettingsError: the environment names a proxy or certificates that can't be used.
     """
 
-    def __init__(self, settings: Settings, spending: Spending) -> None:
+    def __init__(self, settings: Settings, spending: Spending, servers: "ModelServers | None" = None) -> None:
         self._settings = settings
         self._spending = spending
+        self._servers = servers
         self._abilities: defaultdict[str, Abilities] = defaultdict(Abilities)
         """By the model's name: all are asked for at one server."""
         self._made: dict[tuple[str, Streaming], Client] = {}
+        self._server = settings.model_server
         self._network = network_to(settings.openai_base_url)
 
     @cached_property
@@ -128,27 +127,9 @@ class Models:
             ModelDown, ModelFault, ModelRefused, BadAnswer, BudgetSpent, UnknownAccount.
         """
         asker = _Asker(role, self._settings.model_for(role), account_id, run_id)
-        if not tools:
-            return await self._fitted(asker, messages, list, self._heard)
-        abilities = self._abilities[asker.model]
-        required = tool_choice == "required"
-        if abilities.can("tools") is False:
-            return await self._call_by_json(asker, messages, tools, required=required)
-        try:
-            answer = await self._fitted(asker, messages, list, self._heard, tools=list(tools), tool_choice=tool_choice)
-        except ContextExceeded:
-            raise
-        except ModelRefused as refusal:
-            if abilities.can("tools"):
-                raise  # it is something else that is refused
-            answer = await self._call_after(refusal, asker, messages, tools, required=required)
-            await self._makes_calls(asker, tool_choice)
-            return answer
-        if answer.tool_calls or answer.invalid_tool_calls:
-            abilities.found("tools", True)
-        elif abilities.can("tools") is None and not await self._makes_calls(asker, tool_choice):
-            return await self._call_by_json(asker, messages, tools, required=required, tries=_TRIES - 1)
-        return answer
+        return await self._unless_it_refuses(
+            asker, messages, lambda: self._called(asker, messages, tools, tool_choice), with_tools=bool(tools)
+        )
 
     async def parse(
         self,
@@ -170,7 +151,66 @@ class Models:
         """
         asker = _Asker(role, self._settings.model_for(role), account_id, run_id)
         form = form_of(schema, name)
-        return await self._read(asker, messages, form, lambda text: read_object(text, schema.model_validate))
+        return await self._unless_it_refuses(
+            asker,
+            messages,
+            lambda: self._read(asker, messages, form, lambda text: read_object(text, schema.model_validate)),
+            with_tools=False,
+        )
+
+    async def _unless_it_refuses(
+        self,
+        asker: _Asker,
+        messages: Sequence[AnyMessage],
+        ask: Callable[[], Awaitable[R]],
+        *,
+        with_tools: bool,
+    ) -> R:
+        """What a server answers, which is not asked while it is known to refuse."""
+        if self._servers is None:
+            return await ask()
+        answers = partial(self._answers, asker, messages, with_tools=with_tools)
+        at_once = asker.role == "chat"
+        return await Asking(self._servers, self._server, asker.model, answers, at_once=at_once).ask(ask)
+
+    async def _answers(self, asker: _Asker, messages: Sequence[AnyMessage], *, with_tools: bool) -> bool:
+        """Whether a server takes a small question of the same shape as one that it would not take."""
+        abilities = self._abilities[asker.model]
+        try:
+            if with_tools and abilities.can("tools"):
+                await self._unheard(asker, as_small(messages), tools=[READY_TOOL], tool_choice="auto")
+            else:
+                kind: Kind = next((kind for kind in KINDS if kind != "text" and abilities.can(kind)), "text")
+                options = form_of(Ready, "ready").response_format(kind)
+                await self._unheard(asker, as_small(told_as_text(messages)), **options)
+        except (ModelDown, ModelFault, ModelRefused):
+            return False
+        return True
+
+    async def _called(
+        self, asker: _Asker, messages: Sequence[AnyMessage], tools: Tools, tool_choice: Literal["auto", "required"]
+    ) -> AIMessage:
+        if not tools:
+            return await self._fitted(asker, messages, list, self._heard)
+        abilities = self._abilities[asker.model]
+        required = tool_choice == "required"
+        if abilities.can("tools") is False:
+            return await self._call_by_json(asker, messages, tools, required=required)
+        try:
+            answer = await self._fitted(asker, messages, list, self._heard, tools=list(tools), tool_choice=tool_choice)
+        except TextRefused:
+            raise
+        except ModelRefused as refusal:
+            if abilities.can("tools"):
+                raise  # it is something else that is refused
+            answer = await self._call_after(refusal, asker, messages, tools, required=required)
+            await self._makes_calls(asker, tool_choice)
+            return answer
+        if answer.tool_calls or answer.invalid_tool_calls:
+            abilities.found("tools", True)
+        elif abilities.can("tools") is None and not await self._makes_calls(asker, tool_choice):
+            return await self._call_by_json(asker, messages, tools, required=required, tries=_TRIES - 1)
+        return answer
 
     async def _call_by_json(
         self, asker: _Asker, messages: Sequence[AnyMessage], tools: Tools, *, required: bool, tries: int = _TRIES
@@ -246,11 +286,15 @@ class Models:
             write: Write = list if untold and kind == "json_schema" else form.write
             try:
                 answer = await self._fitted(asker, messages, write, self._unheard, **form.response_format(kind))
-            except ContextExceeded:
+            except TextRefused:
                 raise
             except ModelRefused as refusal:
+                if kind != "text" and abilities.can(kind) and not form.always_told:
+                    raise  # it is something else that is refused
                 refusals[kind] = refusal
                 continue
+            if kind != "text" and not form.always_told:
+                abilities.found(kind, True)
             for refused in refusals:
                 if refused != "text" and not form.always_told:  # tools of others may hold what no server takes
                     abilities.found(refused, False)
@@ -286,7 +330,7 @@ class Models:
                 answer = await self._send(asker, messages, streaming, **options)
                 break
             except ModelRefused as refusal:
-                if isinstance(refusal, ContextExceeded) or not refusal.streamed:
+                if isinstance(refusal, TextRefused) or not refusal.streamed:
                     raise
                 refused.append(ability)
             except NotTheProtocol:
@@ -337,13 +381,12 @@ class Models:
         except TimeoutError:
             raise ModelFault(f"the model took longer than {settings.model_timeout_seconds:g} s") from None
         except openai.APIError as error:
-            raise explain(error, settings.openai_base_url, settings.key_variable) from error
+            raise explain(error, self._server, settings.key_variable) from error
         except (json.JSONDecodeError, UnicodeDecodeError, ValidationError) as error:
             raise ModelFault(f"the model server answered nonsense ({type(error).__name__})") from error
         except (AttributeError, TypeError, KeyError, ValueError) as error:  # another protocol: a web page, other JSON
-            server = settings.openai_base_url or "OpenAI"
             raise NotTheProtocol(
-                f"{server} answers no chat completions; check OPENAI_BASE_URL, it often ends in /v1"
+                f"{self._server} answers no chat completions; check OPENAI_BASE_URL, it often ends in /v1"
             ) from error
         assert isinstance(answer, AIMessage)
         return answer

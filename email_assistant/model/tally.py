@@ -1,7 +1,28 @@
-"""A count of what models are asked for, where no account pays and nothing is kept."""
+"""Who keeps account of what models are asked for; and a count of it, where no account pays and nothing is kept."""
 
 from dataclasses import dataclass
+from typing import Protocol
 from uuid import UUID
+
+
+class Spending(Protocol):
+    """Keeps account of what models are asked for."""
+
+    async def check(self, account_id: UUID | None) -> None:
+        """Look before a call whether it may be made. Raises BudgetSpent, UnknownAccount."""
+        ...
+
+    async def record(
+        self,
+        account_id: UUID | None,
+        run_id: UUID | None,
+        role: str,
+        model: str,
+        prompt_tokens: int,
+        completion_tokens: int,
+    ) -> None:
+        """Note a call that was made."""
+        ...
 
 
 @dataclass

@@ -288,7 +288,9 @@ class Driver(Generic[S]):
             await self._fail(lease, run, fault.reason)
         else:
             lasting = outlasted or fault
-            await self.runs.back_off(lease, run, lasting.reason, lasting.until, outage=lasting.outage)
+            await self.runs.back_off(
+                lease, run, lasting.reason, lasting.until, outage=lasting.outage, waits_for=lasting.waits_for
+            )
 
     async def _fail(self, lease: Lease, run: RunRow, reason: str, *, after: bool = False) -> None:
         async with self.pool.connection() as conn, conn.transaction():

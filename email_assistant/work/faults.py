@@ -40,6 +40,8 @@ class Fault:
     """The person must log in to the account again."""
     unexpected: bool = False
     """Nothing here foresaw it, so it is likely a mistake of this program."""
+    waits_for: str | None = None
+    """The server whose answer has the work go on before that."""
 
     @property
     def passing(self) -> bool:
@@ -55,7 +57,7 @@ class Fault:
 def classify(error: BaseException) -> Fault:
     if isinstance(error, AssistantError):
         reason = _LOG_IN if error.needs_login else str(error)
-        return Fault(reason, error.passes, error.until, error.needs_login)
+        return Fault(reason, error.passes, error.until, error.needs_login, waits_for=error.waits_for)
     if isinstance(error, AWAY):
         return Fault(_DATABASE_AWAY, "by itself")
     reason = f"{type(error).__name__}: {error}".partition("\n")[0][:200]

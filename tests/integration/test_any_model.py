@@ -11,14 +11,15 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.graph import END, START, StateGraph
 
 from email_assistant.model import ModelFault, Models
-from email_assistant.model.questions import CALL
+from email_assistant.model.questions import CALL, WORD
 from email_assistant.settings import Settings
 from tests.doubles.daemon import Daemon
+from tests.doubles.google import Google
 from tests.doubles.limited_model import PROSE, USAGE, Gap, LimitedModel, asked_for
-from tests.doubles.model import tool
+from tests.doubles.model import Model, tool
 from tests.integration.conftest import Start
 from tests.integration.home import Home, OpenHome, in_one_loop
-from tests.integration.scene import DONE, reply
+from tests.integration.scene import BOB, DONE, reply
 
 YES = [reply("Yes, Friday suits me."), DONE]
 
@@ -152,6 +153,125 @@ class TestAnswers:
                 assert PROSE in await home.reason(mail)
         asked = [(body.get("response_format") or {}).get("type") for body in model.requests]
         assert asked == ["json_schema", "json_schema", None]
+
+
+async def work_on_all(home: Home) -> None:
+    """Look at every conversation that has work, whatever it waits for."""
+    await home.sql("update threads set not_before = '-infinity'")
+    await home.step()
+
+
+async def probe_now(home: Home) -> None:
+    await home.sql("update model_refusals set next_at = clock_timestamp()")
+
+
+@in_one_loop
+class TestRefusals:
+    """A server that refuses, whoever asks: one asks again when it is time, and the rest waits and goes on by itself."""
+
+    @pytest.mark.parametrize("status", [402, 401, 403, 404, 408, 429, 503, 529])
+    async def test_mail_waits_uncounted_and_goes_on_when_it_answers(
+        self, home: Home, google: Google, model: Model, status: int
+    ) -> None:
+        model.on_triage("ignore")
+        model.fault("*", status=status, times=1000)
+        mails = [google.deliver(BOB, subject, "Are you there?") for subject in ("One", "Two", "Three")]
+        await home.sync()
+        for _ in range(home.app.settings.max_tries + 1):
+            await work_on_all(home)
+        assert len(model.requests) == 1
+        for mail in mails:
+            reason = await home.reason(mail)
+            assert reason.startswith("waiting: ")
+            assert str(status) in reason
+            assert "injected" in reason
+        for number, seconds in enumerate([60, 120, 240, 480, 600, 600], start=1):
+            [refusal] = await home.app.model_servers.standing(model.root)
+            assert refusal.reason in reason
+            [row] = await home.sql("select extract(epoch from next_at - clock_timestamp()) as left from model_refusals")
+            assert round(row["left"], -1) == seconds
+            await probe_now(home)
+            await work_on_all(home)
+            assert len(model.requests) == number + 1
+        assert [each["tries"] for each in await home.sql("select distinct tries from mails")] == [0]
+
+        model.clear_faults()
+        await probe_now(home)
+        await home.sql("update threads set not_before = '-infinity' where id = (select id from threads limit 1)")
+        await home.step()
+        assert await home.app.model_servers.standing(model.root) == []
+        assert len(await home.woken()) >= len(mails)
+        await home.step()
+        assert [await home.is_done(mail) for mail in mails] == [True, True, True]
+
+    async def test_a_person_who_asks_in_the_chat_waits_for_nobody(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        model.on_triage("ignore")
+        model.fault("*", status=402)
+        mail = google.deliver(BOB, "One", "Are you there?")
+        await home.sync()
+        await home.step()
+        assert (await home.app.models.call("chat", [HumanMessage(WORD)])).text == "ready"
+        await home.step()
+        assert await home.is_done(mail)
+
+    async def test_when_it_is_asked_again_it_says_itself(self, home: Home, google: Google, model: Model) -> None:
+        model.fault("*", status=429, retry_after=7)
+        google.deliver(BOB, "One", "Are you there?")
+        await home.sync()
+        await home.step()
+        [row] = await home.sql("select extract(epoch from next_at - clock_timestamp()) as left from model_refusals")
+        assert 0 < row["left"] <= 7
+
+    @pytest.mark.parametrize("status", [400, 422, 500])
+    async def test_what_it_says_to_a_small_question_too_is_about_no_mail(
+        self, home: Home, google: Google, model: Model, status: int
+    ) -> None:
+        model.on_triage("ignore")
+        model.fault("*", status=status, times=1000)
+        mail = google.deliver(BOB, "One", "Are you there?")
+        google.deliver(BOB, "Two", "Are you there?")
+        await home.sync()
+        await work_on_all(home)
+        found_out = len(model.requests)
+        for _ in range(home.app.settings.max_tries + 1):
+            await work_on_all(home)
+        assert len(model.requests) == found_out
+        assert (await home.reason(mail)).startswith("waiting: ")
+        await probe_now(home)
+        await work_on_all(home)
+        assert len(model.requests) == found_out + 1
+        assert len(model.requests[-1].text) < 1000  # it is asked nothing but the small question
+
+        model.clear_faults()
+        await home.carry_on()
+        assert await home.is_done(mail)
+
+    @pytest.mark.parametrize("status", [400, 422, 413])
+    async def test_what_it_says_to_one_mail_alone_is_that_mails(
+        self, home: Home, google: Google, model: Model, status: int
+    ) -> None:
+        model.on_triage("ignore")
+        other = await home.receive("One")
+        asked = len(model.requests)
+        model.fault("triage", status=status)
+        mail = await home.receive("Two")
+        assert (await home.mail(mail)).state == "failed"
+        assert f"{status}: injected" in await home.reason(mail)
+        assert [request.kind for request in model.requests[asked:]] == ["triage", "probe"][: 1 if status == 413 else 2]
+        assert await home.is_done(other)
+        assert await home.app.model_servers.standing(model.root) == []
+
+    async def test_another_server_is_asked_at_once(self, home: Home, google: Google, model: Model) -> None:
+        model.fault("*", status=402)
+        google.deliver(BOB, "One", "Are you there?")
+        await home.sync()
+        await home.step()
+        assert await home.works.due.due() == []
+        await home.app.model_servers.ask_anew("http://another.example/v1")
+        assert len(await home.works.due.due()) == 1
+        assert await home.sql("select from model_refusals") == []
 
 
 @in_one_loop

@@ -449,6 +449,9 @@ MODELS: dict[str, tuple[Response | None, str]] = {
     "key refused": (_refusal(401), "refuses the key; check OPENAI_API_KEY"),
     "model unknown": (_refusal(404), "check EMAIL_ASSISTANT_MODEL and OPENAI_BASE_URL"),
     "no quota": (_refusal(429), "over its rate limit or quota"),
+    "no credit": (_refusal(402), "wants to be paid first"),
+    "no request taken": (_refusal(400), "refuses the request"),
+    "failing": (_refusal(500), "failed (500): no"),
     "HTML": (HTMLResponse("<h1>Welcome</h1>"), ""),
     "other JSON": (JSONResponse({"status": "ok"}), ""),
 }
@@ -463,7 +466,7 @@ class TestModel:
         answer, says = MODELS[case]
         with Unhelpful(answer or _refusal(500)) as unhelpful:
             root = unhelpful.root if answer else f"{CLOSED}/v1"
-            daemon = make(OPENAI_BASE_URL=root, max_tries=1)  # an outage is no try
+            daemon = make(OPENAI_BASE_URL=root, max_tries=1, model_probe_seconds=600)  # an outage is no try
             daemon.account_add(ADA)
             up = daemon.up()
             mail = google.deliver(BOB, "Lunch", "Shall we?")
