@@ -5,12 +5,13 @@ All processes share what is known. All SQL on `model_refusals` stands here.
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from typing import Final
 from uuid import UUID
 
 from email_assistant.db import threads
 from email_assistant.db.pool import Connection, Pool, fetched
+from email_assistant.db.presence import clock_time
 
 Wake = Callable[[Connection, Sequence[UUID]], Awaitable[None]]
 """Has conversations gone on with, in the caller's transaction."""
@@ -64,6 +65,13 @@ class Refusal:
     since: datetime
     next_at: datetime
     """When one of those who wait asks again."""
+
+    def times(self, zone: tzinfo | None = None) -> str:
+        since, again = clock_time(self.since, zone), clock_time(self.next_at, zone)
+        return f"so it is since {since}, mail waits for it, and it is asked again at {again}"
+
+    def sentence(self, zone: tzinfo | None = None) -> str:
+        return f"{self.reason[:1].upper()}{self.reason[1:]}; {self.times(zone)}."
 
 
 class ModelServers:

@@ -13,6 +13,8 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from datetime import datetime
+from html import unescape
 from pathlib import Path
 
 import psycopg
@@ -451,7 +453,7 @@ MODELS: dict[str, tuple[Response | None, str]] = {
     "no quota": (_refusal(429), "over its rate limit or quota"),
     "no credit": (_refusal(402), "wants to be paid first"),
     "no request taken": (_refusal(400), "refuses the request"),
-    "failing": (_refusal(500), "failed (500): no"),
+    "failing": (_refusal(500), "(500"),
     "HTML": (HTMLResponse("<h1>Welcome</h1>"), ""),
     "other JSON": (JSONResponse({"status": "ok"}), ""),
 }
@@ -476,10 +478,25 @@ class TestModel:
             assert shown["state"] in ("new", "triaging")
             assert shown["reason"] in [row["reason"] for row in daemon.cli("mails", "--json")["items"]]
             assert "Traceback" not in up.log
+            self._check_what_is_told(daemon, shown["reason"].removeprefix("waiting: "))
             up.stop()
         daemon.environment["OPENAI_BASE_URL"] = model.root
         daemon.up()
         daemon.until_mail(mail, "waiting")
+        assert daemon.http.get("/api/status").json()["model_refuses"] == []
+
+    @staticmethod
+    def _check_what_is_told(daemon: Daemon, reason: str) -> None:
+        """Status, page and doctor say which server it is, since when, and when it is asked again."""
+        [told] = daemon.http.get("/api/status").json()["model_refuses"]
+        assert (told["server"], told["reason"]) == (daemon.environment["OPENAI_BASE_URL"], reason)
+        assert datetime.fromisoformat(told["since"]) < datetime.fromisoformat(told["next_at"])
+        [same] = daemon.cli("status", "--json")["model_refuses"]
+        assert same["reason"] == reason
+        said = f"{reason[1:]}; so it is since "
+        assert said in daemon.run("status").stderr + daemon.run("status").stdout
+        assert said in unescape(daemon.http.get("/").text)
+        assert "and it is asked again at " in daemon.run("doctor").stdout
 
     @pytest.mark.parametrize("case", MODELS)
     def test_doctor_says_what_to_do(self, make: Make, case: str) -> None:
