@@ -27,7 +27,8 @@ class Ready(BaseModel):
 
 def as_small(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
     """A small question of the shape of these messages: some servers refuse a role, or the turns that they take."""
-    return [_small(message) for message in messages]
+    small = [_small(message) for message in messages]
+    return small if isinstance(messages[-1], HumanMessage) else [*small, HumanMessage(WORD)]
 
 
 def _small(message: AnyMessage) -> AnyMessage:

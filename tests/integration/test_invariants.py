@@ -906,6 +906,7 @@ class TestOwners:
         ours = {name: nullable for name, nullable in rows if not name.startswith(NOT_OURS)}
         assert ours.pop("users") is None
         assert ours.pop("quota") is None  # how much was spent of late; of a Google project, which belongs to no user
+        assert ours.pop("model_refusals") is None  # of a server, which every user asks
         assert ours.pop("presences") is None  # the processes that run, which serve every user
         assert {"accounts", "threads", "runs", "mails", "inbox_items", "effects", "model_usage"} <= set(ours)
         assert set(ours.values()) == {"NO"}
