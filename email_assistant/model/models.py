@@ -24,7 +24,7 @@ from email_assistant.meters import measured
 from email_assistant.model.abilities import Abilities, Ability
 from email_assistant.model.asking import Asking
 from email_assistant.model.calls import Tools, calls_form, read_calls, told_as_text
-from email_assistant.model.client import Client
+from email_assistant.model.client import BoundedHttp, Client
 from email_assistant.model.context import shortened
 from email_assistant.model.errors import (
     BadAnswer,
@@ -98,9 +98,9 @@ class Models:
         self._network = network_to(settings.openai_base_url)
 
     @cached_property
-    def _http(self) -> openai.DefaultAsyncHttpxClient:
+    def _http(self) -> BoundedHttp:
         # Left to itself the library keeps one for the process, whose connections fail in a second event loop.
-        return openai.DefaultAsyncHttpxClient(timeout=self._settings.model_timeout_seconds, **self._network)
+        return BoundedHttp(timeout=self._settings.model_timeout_seconds, **self._network)
 
     async def aclose(self) -> None:
         if "_http" in self.__dict__:
@@ -198,6 +198,8 @@ class Models:
             return await self._call_by_json(asker, messages, tools, required=required)
         try:
             answer = await self._fitted(asker, messages, list, self._heard, tools=list(tools), tool_choice=tool_choice)
+        except BadAnswer:
+            return await self._call_by_json(asker, messages, tools, required=required, tries=_TRIES - 1)
         except TextRefused:
             raise
         except ModelRefused as refusal:
@@ -258,18 +260,20 @@ class Models:
         asked = messages
         for number in range(tries):
             kinds = KINDS[-1:] if number == _TRIES - 1 else KINDS
-            answer = await self._formatted(asker, asked, form, kinds, untold=untold)
             try:
+                answer = await self._formatted(asker, asked, form, kinds, untold=untold)
                 value = read(answer.text)
+            except BadAnswer as error:
+                problem, said = str(error), ""
+                continue
             except ValueError as error:
-                problem = _why_unreadable(answer, error)
+                problem, said = _why_unreadable(answer, error), readable(answer.text[:_QUOTED])
             else:
                 if untold and number == 0:
                     abilities.found("untold_schema", True)
                 return value
             if untold and number == 0:
                 abilities.missed("untold_schema")
-            said = readable(answer.text[:_QUOTED])
             asked = [*messages, AIMessage(said), HumanMessage(complaint(form, problem))]
         told = f": {said[:_TOLD]}" if said else ""
         raise BadAnswer(f"the model's answer can't be used, and it was asked {tries} times ({problem}){told}")
@@ -381,6 +385,8 @@ class Models:
         except TimeoutError:
             raise ModelFault(f"the model took longer than {settings.model_timeout_seconds:g} s") from None
         except openai.APIError as error:
+            if isinstance(error.__cause__, BadAnswer):
+                raise error.__cause__ from None
             raise explain(error, self._server, settings.key_variable) from error
         except (json.JSONDecodeError, UnicodeDecodeError, ValidationError) as error:
             raise ModelFault(f"the model server answered nonsense ({type(error).__name__})") from error

@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 import threading
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import Any, Literal
 
 from starlette.applications import Starlette
@@ -48,6 +48,8 @@ class LimitedModel:
         """So many answers to come are prose, whatever is asked for."""
         self.thoughts = ""
         """What comes before each answer that is text."""
+        self.instead: Callable[[], Response] | None = None
+        """What is answered instead, whatever is asked."""
         self.usage_in_each = False
         """Each piece of a streamed answer tells the usage."""
         self.endless = False
@@ -85,6 +87,8 @@ class LimitedModel:
             if refusal:
                 self.refused.append(body)
                 return refusal
+            if self.instead:
+                return self.instead()
             message = self._message(body)
             if message["content"]:
                 message["content"] = self.thoughts + message["content"]

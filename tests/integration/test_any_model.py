@@ -1,16 +1,18 @@
 """Model servers that lack something: the mail is worked on all the same, and the way round it is found only once."""
 
 import asyncio
+import gzip
 import json
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, TypedDict
 
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.graph import END, START, StateGraph
+from starlette.responses import Response, StreamingResponse
 
-from email_assistant.model import ModelFault, Models
+from email_assistant.model import BadAnswer, ModelFault, Models
 from email_assistant.model.questions import CALL, WORD
 from email_assistant.settings import Settings
 from tests.doubles.daemon import Daemon
@@ -163,6 +165,109 @@ async def work_on_all(home: Home) -> None:
 
 async def probe_now(home: Home) -> None:
     await home.sql("update model_refusals set next_at = clock_timestamp()")
+
+
+def in_pieces(sent: list[int]) -> Response:
+    """An answer of 100 MB, of which it is noted how much was sent."""
+
+    def pieces() -> Iterator[bytes]:
+        yield b'{"choices": [{"message": {"role": "assistant", "content": "'
+        for _ in range(1600):
+            sent.append(62_500)
+            yield b"x" * 62_500
+        yield b'"}}]}'
+
+    return StreamingResponse(pieces(), media_type="application/json")
+
+
+def whole(body: Mapping[str, Any], *, packed: bool = False) -> Response:
+    told = json.dumps(body).encode()
+    headers = {"Content-Encoding": "gzip"} if packed else {}
+    return Response(gzip.compress(told) if packed else told, media_type="application/json", headers=headers)
+
+
+def with_text(text: str) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}]}
+
+
+UNUSABLE: dict[str, tuple[Callable[[list[int]], Response], str]] = {
+    "endless": (in_pieces, "more than 8 MB"),
+    "packed": (lambda _: whole(with_text("x" * 30_000_000), packed=True), "more than 8 MB"),
+    "long text": (lambda _: whole(with_text("x" * 2_000_000)), "more than 1 MB of text"),
+    "a long call": (
+        lambda _: whole(
+            {
+                "choices": [
+                    {
+                        "index": 0,
+                        "finish_reason": "tool_calls",
+                        "message": {
+                            "role": "assistant",
+                            "content": None,
+                            "tool_calls": [
+                                {
+                                    "id": "call_1",
+                                    "type": "function",
+                                    "function": {"name": "look", "arguments": json.dumps({"at": "x" * 2_000_000})},
+                                }
+                            ],
+                        },
+                    }
+                ]
+            }
+        ),
+        "more than 1 MB of text",
+    ),
+    "no choice": (lambda _: whole({"choices": []}), "no choice in it"),
+    "empty": (lambda _: whole(with_text("")), "no JSON object in it"),
+}
+
+
+@in_one_loop
+class TestUnusable:
+    @pytest.mark.parametrize("case", UNUSABLE)
+    async def test_an_answer_fails_its_mail_in_words_after_three(self, open_home: OpenHome, case: str) -> None:
+        answer, says = UNUSABLE[case]
+        sent: list[int] = []
+        with LimitedModel() as model:
+            model.instead = lambda: answer(sent)
+            async with at_home(open_home, model) as home:
+                mail = await home.receive("Lunch?")
+                assert (await home.mail(mail)).state == "failed"
+                reason = await home.reason(mail)
+                assert says in reason
+                assert "Error" not in reason
+        assert len(model.requests) == 3
+        assert sum(sent) < 3 * 20_000_000
+
+    async def test_nor_is_a_stream_read_any_further(self, open_home: OpenHome) -> None:
+        said = 0
+
+        def pieces() -> Iterator[str]:
+            nonlocal said
+            for _ in range(10_000):
+                said += 10_000
+                chunk = {"choices": [{"index": 0, "delta": {"content": "x" * 10_000}, "finish_reason": None}]}
+                yield f"data: {json.dumps(chunk)}\n\n"
+
+        with LimitedModel() as model:
+            model.instead = lambda: StreamingResponse(pieces(), media_type="text/event-stream")
+            async with at_home(open_home, model) as home:
+                with pytest.raises(BadAnswer, match="more than 1 MB of text"):
+                    await TestStreaming._listen(home, home.app.models)
+        assert said < 20_000_000
+
+    async def test_an_error_in_the_place_of_an_answer_is_told(self, open_home: OpenHome) -> None:
+        with LimitedModel() as model:
+            model.instead = lambda: whole({"error": {"message": "No instances are up", "code": 502}})
+            async with at_home(open_home, model) as home:
+                home.google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+                await home.sync()
+                await home.step()
+                [mail] = await home.mails()
+                assert mail.reason
+                assert mail.reason.startswith("waiting: ")
+                assert "No instances are up" in mail.reason
 
 
 @in_one_loop
