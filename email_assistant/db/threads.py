@@ -76,7 +76,9 @@ async def answered(conn: Connection, server: str | None) -> list[UUID]:
     """A server that was waited for answers, or any may (None): what waited for it goes on at once. Returns that."""
     cursor = await conn.execute(
         """update threads set not_before = '-infinity', outages = 0, waits_for = null
-           where waits_for is not null and waits_for = coalesce(%s, waits_for) returning id""",
+           where id in (select id from threads where waits_for is not null and waits_for = coalesce(%s, waits_for)
+                        order by id for no key update)
+           returning id""",
         (server,),
     )
     return [row["id"] for row in await cursor.fetchall()]

@@ -7,7 +7,7 @@ for in another way; a server that can do all is sent the same requests as if the
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -39,7 +39,7 @@ from email_assistant.model.errors import (
 from email_assistant.model.network import network_to
 from email_assistant.model.questions import CALL, READY_TOOL, Ready, as_small
 from email_assistant.model.structured import KINDS, Form, Kind, complaint, first_line, form_of, read_object
-from email_assistant.model.tally import Spending
+from email_assistant.model.tally import Spending, tokens_used
 from email_assistant.settings import Role, Settings
 from email_assistant.spans import call_span
 
@@ -57,8 +57,6 @@ _TRIES = 3
 """Times that one answer is asked for until it can be used."""
 _QUOTED, _TOLD = 500, 200
 """Characters of an unreadable answer that are shown to the model again, and to the person."""
-_CHARACTERS = 3
-"""Characters of a token, on the cautious side for European languages."""
 
 Streaming = Literal["with usage", "plain", "whole"]
 """How an answer comes where somebody listens to its pieces, as a graph's `astream` does."""
@@ -174,16 +172,23 @@ class Models:
         return await Asking(self._servers, self._server, asker.model, answers, at_once=at_once).ask(ask)
 
     async def _answers(self, asker: _Asker, messages: Sequence[AnyMessage], *, with_tools: bool) -> bool:
-        """Whether a server takes a small question of the same shape as one that it would not take."""
+        """Whether a server takes a small question of the same shape as one that it would not take. One that takes it in
+        another shape alone can do less than before."""
         abilities = self._abilities[asker.model]
+        shape: Literal["tools"] | Kind = "tools" if with_tools and abilities.can("tools") else "text"
+        if shape == "text":
+            shape = next((kind for kind in KINDS if kind != "text" and abilities.can(kind)), "text")
         try:
-            if with_tools and abilities.can("tools"):
+            if shape == "tools":
                 await self._unheard(asker, as_small(messages), tools=[READY_TOOL], tool_choice="auto")
             else:
-                kind: Kind = next((kind for kind in KINDS if kind != "text" and abilities.can(kind)), "text")
-                options = form_of(Ready, "ready").response_format(kind)
+                options = form_of(Ready, "ready").response_format(shape)
                 await self._unheard(asker, as_small(told_as_text(messages)), **options)
-        except (ModelDown, ModelFault, ModelRefused):
+        except (ModelDown, ModelFault, BadAnswer):
+            return False
+        except ModelRefused:
+            if shape != "text":
+                abilities.forget(shape)
             return False
         return True
 
@@ -365,7 +370,7 @@ class Models:
         await self._spending.check(asker.account_id)
         with measured("model", asker.role), call_span("model", role=asker.role, model=asker.model):
             answer = await self._answered(asker, messages, streaming, config, **options)
-        used = _tokens(messages, answer)
+        used = tokens_used(messages, answer)
         await self._spending.record(asker.account_id, asker.run_id, asker.role, asker.model, *used)
         return answer
 
@@ -426,18 +431,6 @@ class Models:
 def _unused() -> openai.DefaultHttpxClient:
     """The library makes a client that blocks beside ours, by the environment's proxies if it isn't given one."""
     return openai.DefaultHttpxClient(trust_env=False)
-
-
-def _tokens(messages: Sequence[AnyMessage], answer: AIMessage) -> tuple[int, int]:
-    """Prompt and completion tokens, as the server counted them.
-
-    Where it doesn't say, they are guessed from the characters: else a budget would never be spent.
-    """
-    used: Mapping[str, Any] = answer.usage_metadata or {}
-    return (
-        used.get("input_tokens") or sum(len(m.text) for m in messages) // _CHARACTERS,
-        used.get("output_tokens") or len(answer.text) // _CHARACTERS,
-    )
 
 
 def _why_unreadable(answer: AIMessage, error: ValueError) -> str:

@@ -66,6 +66,10 @@ class LimitedModel:
         self._server = Server(Starlette(routes=routes))
         self.root = f"{self._server.urls[0]}/v1"
 
+    def now_refuses(self, *gaps: Gap) -> None:
+        """It was started again, with less that it can do."""
+        self._refuses = set(gaps)
+
     def __enter__(self) -> "LimitedModel":
         self._server.start()
         return self

@@ -368,6 +368,15 @@ class TestRefusals:
         assert await home.is_done(other)
         assert await home.app.model_servers.standing(model.root) == []
 
+    async def test_one_that_can_do_less_than_before_is_asked_in_another_way(self, open_home: OpenHome) -> None:
+        with LimitedModel() as model:
+            model.calls = YES
+            async with at_home(open_home, model) as home:
+                await home.receive("First")
+                model.now_refuses("json_schema", "tools")
+                await home.receive("Second")
+                assert len(await home.pending()) == 2
+
     async def test_another_server_is_asked_at_once(self, home: Home, google: Google, model: Model) -> None:
         model.fault("*", status=402)
         google.deliver(BOB, "One", "Are you there?")
