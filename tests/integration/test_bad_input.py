@@ -485,6 +485,20 @@ class TestModel:
         daemon.until_mail(mail, "waiting")
         assert daemon.http.get("/api/status").json()["model_refuses"] == []
 
+    def test_mails_that_came_meanwhile_go_on_by_themselves(self, make: Make, google: Google, model: Model) -> None:
+        model.on_triage("ignore")
+        model.fault("*", status=402, times=10_000)
+        daemon = make(max_tries=1)
+        daemon.account_add(ADA)
+        daemon.up()
+        mails = [google.deliver(BOB, subject, "Shall we?") for subject in ("One", "Two", "Three")]
+        daemon.wait_for(
+            lambda: all("402" in (daemon.mail(mail).get("reason") or "") for mail in mails), "the reason is shown"
+        )
+        model.clear_faults()
+        for mail in mails:
+            daemon.until_done(mail)
+
     @staticmethod
     def _check_what_is_told(daemon: Daemon, reason: str) -> None:
         """Status, page and doctor say which server it is, since when, and when it is asked again."""
