@@ -19,6 +19,7 @@ from email_assistant.app import App, open_chat, open_memory, open_models, past_m
 from email_assistant.db.checkpoints import FencedSaver
 from email_assistant.db.lease import LeaseLost, held
 from email_assistant.db.pool import fetched_together
+from email_assistant.errors import logged
 from email_assistant.gate.ledger import GateLedger
 from email_assistant.google.errors import GoogleError
 from email_assistant.inbox.items import Invalid, Item
@@ -106,8 +107,7 @@ class Daemon:
             parts.create_task(self.work())
 
     async def schedule(self) -> None:
-        """Look into mailboxes and for forgotten work, until cancelled. Any number of processes may do so: a mailbox is
-        leased, and what they trigger collapses in the queue."""
+        """Look into mailboxes and for forgotten work, until cancelled. Any number of processes may do so at a time."""
         settings, now = self.app.settings, datetime.now(UTC)
         scheduler = AsyncIOScheduler(
             timezone="UTC", job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
@@ -221,7 +221,8 @@ class Daemon:
         except (GoogleError, VaultError, psycopg.Error) as error:
             fault = classify(error)
             went_wrong("mailbox", error)
-            log.warning("account %s: older mail: %s", account_id, type(error).__name__)
+            name = await self.app.accounts.named(account_id)
+            log.warning("%s: older mail: %s; the next look tries again", name, logged(error))
             if fault.needs_login:
                 await self.app.accounts.set_state(account_id, "login", fault.reason)
 
@@ -262,8 +263,7 @@ class Daemon:
             await teaching.learned(item.id)
 
     async def tidy(self) -> None:
-        """Close what nobody answered, drop what is left of dead processes and old logins, drafts that are
-        not to be sent, and what is kept of mail that is done for as long as the person wants."""
+        """Close what nobody answered, and drop what is left of dead processes, old logins, and mail that is done."""
         await self.app.inbox.expire(self.app.settings.provider)
         await self.app.sessions.forget_expired()
         await self.app.channels.forget_logged_out()

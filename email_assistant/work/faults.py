@@ -14,6 +14,7 @@ class MailboxUnreadable(AssistantError):
     """Google does not let the mailbox be read now."""
 
     passes = "by itself"
+    is_plain = True
 
 
 class QuestionNotStored(AssistantError):
@@ -52,6 +53,15 @@ class Fault:
     def outage(self) -> bool:
         """It is not this work's fault, which waits and goes on by itself, however long that takes."""
         return self.passes == "by itself"
+
+
+def to_come(fault: Fault) -> str:
+    """What happens next, as a log says it."""
+    if fault.needs_login:
+        return "it waits for a login"
+    if not fault.passing:
+        return "it is set aside until it is tried again by hand"
+    return f"it is tried again by itself{f', not before {fault.until:%H:%M:%S} UTC' if fault.until else ''}"
 
 
 def classify(error: BaseException) -> Fault:
