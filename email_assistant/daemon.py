@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import math
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -45,7 +45,7 @@ from email_assistant.work.conversations import Conversation, Conversations
 from email_assistant.work.driver import Driver
 from email_assistant.work.due import DueWork
 from email_assistant.work.evidence import Evidence
-from email_assistant.work.faults import classify
+from email_assistant.work.faults import classify, tried
 from email_assistant.work.habits import Habits
 from email_assistant.work.heed import Heed
 from email_assistant.work.invoke import Invoker
@@ -121,6 +121,7 @@ class Daemon:
                 parts.create_task(self.polling.run())
                 while True:  # what a dead process left waits for no sweep
                     await self.app.holder.someone_died()
+                    await tried("jobs of a dead process stay", self.app.queue.forget_dead(self.app.holder.dead))
                     await self._sweep_on(scheduler)
         finally:
             scheduler.shutdown(wait=False)
@@ -143,12 +144,14 @@ class Daemon:
 
     async def work(self) -> None:
         """Do the queue's jobs until cancelled; then what runs is finished, or handed back after `stop_seconds`."""
-        settings = self.app.settings
+        settings, queue = self.app.settings, self.app.queue
         handlers = Handlers(self.sync_account, self.backfill_account, self.advance, self.learn, self.tidy)
         await self.app.model_servers.ask_anew(settings.model_server)
         present = asyncio.create_task(self.app.presence.keep())
         try:
-            await self.app.queue.work(handlers, slots=settings.concurrency, stop_seconds=settings.stop_seconds)
+            await queue.work(
+                handlers, self.app.presence.works_as, slots=settings.concurrency, stop_seconds=settings.stop_seconds
+            )
         finally:
             await self.app.ledger.drain()
             present.cancel()
@@ -190,20 +193,20 @@ class Daemon:
             following = [float(row["seconds"]) for row in reminded if row["seconds"] is not None]
             swept = Swept(notices["found"], watches["found"], min(following, default=math.inf))
 
-        await _tried("no sweep", look())
+        await tried("no sweep", look())
         return swept
 
     async def renew_watches(self) -> None:
         """Have Gmail tell of new mail by itself, where there is a topic for that."""
-        await _tried("no push", self.watches.renew_due())
+        await tried("no push", self.watches.renew_due())
 
     async def tell(self) -> None:
         """Tell people of what waits. Not a job of the queue, where a slow server would hold up work."""
-        await _tried("no notices", self.app.notices.tell())
+        await tried("no notices", self.app.notices.tell())
 
     async def send_digests(self) -> None:
         """Send the daily mails that are due."""
-        await _tried("no digest", self.app.digests.send_due())
+        await tried("no digest", self.app.digests.send_due())
 
     async def sync_account(self, account_id: UUID) -> None:
         """Look for new mail in one mailbox."""
@@ -273,16 +276,6 @@ class Daemon:
                 await Mailer(self.app.ledger, gmail).clear(effect)
         await self.app.queue.forget_dead()
         await self.retention.tidy()
-
-
-async def _tried(otherwise: str, work: Awaitable[None]) -> None:
-    """Whatever goes wrong in it is tried again in time, and stops nothing else."""
-    try:
-        await work
-    except psycopg.Error as error:
-        log.warning("%s: the database is not available (%s)", otherwise, type(error).__name__)
-    except Exception:
-        log.exception("%s", otherwise)
 
 
 @asynccontextmanager

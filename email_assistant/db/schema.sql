@@ -205,6 +205,7 @@ create table forgotten (
 create table presences (
     holder    bigint primary key,             -- the key of that lock
     provider  text not null,                  -- whose accounts it works on
+    workers   bigint[] not null default '{}', -- as the queue knows it: one for each of its queues
     seen_at   timestamptz not null default clock_timestamp()  -- its last sign of life, written once a minute
 );
 create index presences_last on presences (provider, seen_at);

@@ -1,10 +1,16 @@
 """What a failure means for the work it stopped."""
 
+import logging
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from datetime import datetime
 
+import psycopg
+
 from email_assistant.db.pool import AWAY
 from email_assistant.errors import AssistantError, Passes
+
+log = logging.getLogger(__name__)
 
 _DATABASE_AWAY = "the database is not available"
 _LOG_IN = "Google no longer accepts the login: log in again with `email-assistant auth login`"
@@ -72,3 +78,13 @@ def classify(error: BaseException) -> Fault:
         return Fault(_DATABASE_AWAY, "by itself")
     reason = f"{type(error).__name__}: {error}".partition("\n")[0][:200]
     return Fault(reason, "on another try", unexpected=True)
+
+
+async def tried(otherwise: str, work: Awaitable[None]) -> None:
+    """Whatever goes wrong in it is tried again in time, and stops nothing else."""
+    try:
+        await work
+    except psycopg.Error as error:
+        log.warning("%s: the database is not available (%s)", otherwise, type(error).__name__)
+    except Exception:
+        log.exception("%s", otherwise)
