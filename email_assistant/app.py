@@ -15,6 +15,7 @@ from email_assistant.accounts.sessions import Sessions
 from email_assistant.accounts.vault import Vault, keys_of
 from email_assistant.db.holder import Holder
 from email_assistant.db.migrate import migrate
+from email_assistant.db.model_servers import ModelServers
 from email_assistant.db.pool import Pool, make_pool
 from email_assistant.db.presence import Presence
 from email_assistant.google.quota import Limits
@@ -90,6 +91,7 @@ class App:
     mails: Mails
     corrections: Corrections
     usage: Usage
+    model_servers: ModelServers
     channels: Channels
     notices: Notices
     digests: Digests
@@ -107,7 +109,7 @@ class App:
         """Loaded at first use, as the toolbox is."""
         from email_assistant.model import Models
 
-        return Models(self.settings, self.usage)
+        return Models(self.settings, self.usage, self.model_servers)
 
     @property
     def tools(self) -> "Registry":
@@ -147,10 +149,7 @@ async def open_app(settings: Settings, url: str, *, patience: float | None = Non
         vault = Vault(keys)
         accounts = Accounts(pool, vault, settings.provider)
         limits = Limits(
-            user=settings.gmail_user_limit,
-            project=settings.gmail_project_limit,
-            calendar=settings.calendar_user_limit,
-            units=settings.quota_units,
+            settings.gmail_user_limit, settings.gmail_project_limit, settings.calendar_user_limit, settings.quota_units
         )
         clients = Clients(
             pool,
@@ -219,6 +218,7 @@ async def open_app(settings: Settings, url: str, *, patience: float | None = Non
             mails,
             Corrections(pool, mails, questions, enqueue=queue.decided),
             usage,
+            ModelServers(pool, queue.arrived, timedelta(seconds=settings.model_probe_seconds)),
             channels,
             notices,
             digests,

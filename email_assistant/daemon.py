@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import math
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -19,6 +19,7 @@ from email_assistant.app import App, open_chat, open_memory, open_models, past_m
 from email_assistant.db.checkpoints import FencedSaver
 from email_assistant.db.lease import LeaseLost, held
 from email_assistant.db.pool import fetched_together
+from email_assistant.errors import logged
 from email_assistant.gate.ledger import GateLedger
 from email_assistant.google.errors import GoogleError
 from email_assistant.inbox.items import Invalid, Item
@@ -28,7 +29,7 @@ from email_assistant.memory.learn import TRIES_AT_A_FAULT, Learner, Lesson, Prof
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.trial import PastTrial
 from email_assistant.meters import went_wrong
-from email_assistant.model import ModelDown, ModelFault, Models
+from email_assistant.model import BadAnswer, ModelDown, ModelFault, Models
 from email_assistant.outgoing.left_drafts import LeftDrafts
 from email_assistant.outgoing.letters import Mailer
 from email_assistant.rehearsal.recorded import Recorded
@@ -44,7 +45,7 @@ from email_assistant.work.conversations import Conversation, Conversations
 from email_assistant.work.driver import Driver
 from email_assistant.work.due import DueWork
 from email_assistant.work.evidence import Evidence
-from email_assistant.work.faults import classify
+from email_assistant.work.faults import classify, tried
 from email_assistant.work.habits import Habits
 from email_assistant.work.heed import Heed
 from email_assistant.work.invoke import Invoker
@@ -106,8 +107,7 @@ class Daemon:
             parts.create_task(self.work())
 
     async def schedule(self) -> None:
-        """Look into mailboxes and for forgotten work, until cancelled. Any number of processes may do so: a mailbox is
-        leased, and what they trigger collapses in the queue."""
+        """Look into mailboxes and for forgotten work, until cancelled. Any number of processes may do so at a time."""
         settings, now = self.app.settings, datetime.now(UTC)
         scheduler = AsyncIOScheduler(
             timezone="UTC", job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
@@ -121,6 +121,7 @@ class Daemon:
                 parts.create_task(self.polling.run())
                 while True:  # what a dead process left waits for no sweep
                     await self.app.holder.someone_died()
+                    await tried("jobs of a dead process stay", self.app.queue.forget_dead(self.app.holder.dead))
                     await self._sweep_on(scheduler)
         finally:
             scheduler.shutdown(wait=False)
@@ -143,11 +144,14 @@ class Daemon:
 
     async def work(self) -> None:
         """Do the queue's jobs until cancelled; then what runs is finished, or handed back after `stop_seconds`."""
-        settings = self.app.settings
+        settings, queue = self.app.settings, self.app.queue
         handlers = Handlers(self.sync_account, self.backfill_account, self.advance, self.learn, self.tidy)
+        await self.app.model_servers.ask_anew(settings.model_server)
         present = asyncio.create_task(self.app.presence.keep())
         try:
-            await self.app.queue.work(handlers, slots=settings.concurrency, stop_seconds=settings.stop_seconds)
+            await queue.work(
+                handlers, self.app.presence.works_as, slots=settings.concurrency, stop_seconds=settings.stop_seconds
+            )
         finally:
             await self.app.ledger.drain()
             present.cancel()
@@ -189,20 +193,20 @@ class Daemon:
             following = [float(row["seconds"]) for row in reminded if row["seconds"] is not None]
             swept = Swept(notices["found"], watches["found"], min(following, default=math.inf))
 
-        await _tried("no sweep", look())
+        await tried("no sweep", look())
         return swept
 
     async def renew_watches(self) -> None:
         """Have Gmail tell of new mail by itself, where there is a topic for that."""
-        await _tried("no push", self.watches.renew_due())
+        await tried("no push", self.watches.renew_due())
 
     async def tell(self) -> None:
         """Tell people of what waits. Not a job of the queue, where a slow server would hold up work."""
-        await _tried("no notices", self.app.notices.tell())
+        await tried("no notices", self.app.notices.tell())
 
     async def send_digests(self) -> None:
         """Send the daily mails that are due."""
-        await _tried("no digest", self.app.digests.send_due())
+        await tried("no digest", self.app.digests.send_due())
 
     async def sync_account(self, account_id: UUID) -> None:
         """Look for new mail in one mailbox."""
@@ -220,7 +224,8 @@ class Daemon:
         except (GoogleError, VaultError, psycopg.Error) as error:
             fault = classify(error)
             went_wrong("mailbox", error)
-            log.warning("account %s: older mail: %s", account_id, type(error).__name__)
+            name = await self.app.accounts.named(account_id)
+            log.warning("%s: older mail: %s; the next look tries again", name, logged(error))
             if fault.needs_login:
                 await self.app.accounts.set_state(account_id, "login", fault.reason)
 
@@ -254,15 +259,14 @@ class Daemon:
         except (ModelDown, BudgetSpent, ProfileChanged):
             await teaching.learn_later(item.id, None)
         except Exception as error:
-            tries = TRIES_AT_A_FAULT if isinstance(error, ModelFault) else self.app.settings.max_tries
+            tries = {ModelFault: TRIES_AT_A_FAULT, BadAnswer: 1}.get(type(error), self.app.settings.max_tries)
             if await teaching.learn_later(item.id, tries):
                 log.warning("nothing learned from item %s: %s", item.id, type(error).__name__)
         else:
             await teaching.learned(item.id)
 
     async def tidy(self) -> None:
-        """Close what nobody answered, drop what is left of dead processes and old logins, drafts that are
-        not to be sent, and what is kept of mail that is done for as long as the person wants."""
+        """Close what nobody answered, and drop what is left of dead processes, old logins, and mail that is done."""
         await self.app.inbox.expire(self.app.settings.provider)
         await self.app.sessions.forget_expired()
         await self.app.channels.forget_logged_out()
@@ -272,16 +276,6 @@ class Daemon:
                 await Mailer(self.app.ledger, gmail).clear(effect)
         await self.app.queue.forget_dead()
         await self.retention.tidy()
-
-
-async def _tried(otherwise: str, work: Awaitable[None]) -> None:
-    """Whatever goes wrong in it is tried again in time, and stops nothing else."""
-    try:
-        await work
-    except psycopg.Error as error:
-        log.warning("%s: the database is not available (%s)", otherwise, type(error).__name__)
-    except Exception:
-        log.exception("%s", otherwise)
 
 
 @asynccontextmanager

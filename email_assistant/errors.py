@@ -18,11 +18,21 @@ class AssistantError(Exception):
     status: ClassVar[HTTPStatus] = HTTPStatus.INTERNAL_SERVER_ERROR
     """What a program that asked over HTTP is answered."""
     passes: ClassVar[Passes] = "never"
+    is_plain: ClassVar[bool] = False
+    """Its message holds nobody else's words, so that logs may repeat it."""
     needs_login: ClassVar[bool] = False
     """The person must log in to the account again before it can pass."""
 
     until: datetime | None = None
     """Nothing can go well before this time."""
+    waits_for: str | None = None
+    """The server that refuses, whoever asks. When it answers, work goes on, be it before that time."""
+
+
+def logged(error: BaseException) -> str:
+    """What went wrong, as a log says it: without a word of a mail, or of somebody's server."""
+    name = type(error).__name__
+    return f"{error} ({name})" if isinstance(error, AssistantError) and error.is_plain else name
 
 
 _TAKES: Final[Mapping[str, str]] = {

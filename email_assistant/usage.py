@@ -18,6 +18,7 @@ class BudgetSpent(AssistantError):
     """The account's budget for today is spent; the message says until when nothing is asked of a model."""
 
     passes = "by itself"
+    is_plain = True
 
 
 @dataclass(frozen=True, slots=True)

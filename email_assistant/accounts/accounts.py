@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
+import psycopg
 from psycopg.types.json import Jsonb
 
 from email_assistant.accounts.account import NOWHERE, WITHOUT_MAILBOX, Account, Identity, Mode, State, UnknownAccount
@@ -209,6 +210,13 @@ class Accounts:
             return None
         away = self.away(account)
         return f"It is kept, and not done as things are: {account.address} {away}." if away else absence.kept
+
+    async def named(self, account_id: UUID) -> str:
+        """Its address, for logs; its id where the database does not tell it."""
+        try:
+            return (await self.get(account_id)).address
+        except (psycopg.Error, UnknownAccount):
+            return f"account {account_id}"
 
     async def get(self, account_id: UUID) -> Account:
         """Raises UnknownAccount."""

@@ -19,6 +19,7 @@ class VaultError(AssistantError):
 
     status = HTTPStatus.SERVICE_UNAVAILABLE
     passes = "by itself"
+    is_plain = True
 
 
 def kept_secret(path: Path, new: str) -> str:

@@ -47,6 +47,7 @@ async def status(as_json: AsJson = False) -> None:
         absence = await app.presence.absence()
         used = await app.usage.since(app.user_id, datetime.now(UTC) - timedelta(days=1))
         since = await app.accounts.stopped_since(app.user_id)
+        refusing = await app.model_servers.standing(app.settings.model_server)
         accounts = await app.accounts.of_user(app.user_id)
         away = {account.id: app.accounts.away(account) for account in accounts}
         days = [await app.usage.today(account) for account in accounts]
@@ -69,6 +70,7 @@ async def status(as_json: AsJson = False) -> None:
                 "running": absence is None,
                 "stopped_since": since,
                 "last_sign_of_life": absence.since if absence else None,
+                "model_refuses": [asdict(each) for each in refusing],
                 "last_24_hours": used,
                 "this_week": weeks[0].says if weeks else None,
                 "first_steps": [asdict(step) for step in steps],
@@ -79,6 +81,8 @@ async def status(as_json: AsJson = False) -> None:
         say(absence.sentence)
     if since:
         say(here(f"{stopped(since)} `email-assistant go-on` ends that."))
+    for each in refusing:
+        say(each.sentence())
     for account, day in zip(accounts, days, strict=True):
         seen = f"last looked at {when(account.listed_at, account.zone)}" if account.listed_at else "not looked at yet"
         out.print(f"{account.address}: {account.state}, {seen}")
@@ -138,7 +142,7 @@ async def doctor() -> None:
         checks = [
             _check_settings(app.settings),
             await _check_database(app),
-            *await check_models(app.settings),
+            *await check_models(app.settings, app.model_servers),
             *await _check_tools(app),
             *_check_plugins(),
         ]

@@ -8,6 +8,7 @@ from email_assistant.cli.context import NO_MODEL
 if TYPE_CHECKING:
     import httpx
 
+    from email_assistant.db.model_servers import ModelServers
     from email_assistant.settings import Settings
 
 Check = tuple[str, str | None, str]  # (what was checked, what is wrong with it, or what is right)
@@ -15,14 +16,30 @@ Check = tuple[str, str | None, str]  # (what was checked, what is wrong with it,
 _SMALL_CONTEXT = 8192  # tokens below which mail of ordinary length is cut
 
 
-async def check_models(settings: "Settings") -> list[Check]:
-    """Every model is asked for a word, since only an answer shows that name, key and quota are right; then for more."""
+async def check_models(settings: "Settings", servers: "ModelServers") -> list[Check]:
+    """Every model is asked for a word, since only an answer shows that name, key and quota are right; then for more.
+    What waited for it goes on with that."""
     from email_assistant.settings import AccountRole
 
     if settings.openai_api_key is None and settings.openai_base_url is None:
         return [("model", f"none {NO_MODEL}", "")]
     models = sorted({settings.model_for(role) for role in get_args(AccountRole)})
-    return [check for model in models for check in await _check_model(settings, model)]
+    checks: list[Check] = []
+    for model in models:
+        found = await _check_model(settings, model)
+        checks += [await _waited_for(servers, settings, model, found[0]), *found[1:]]
+    return checks
+
+
+async def _waited_for(servers: "ModelServers", settings: "Settings", model: str, check: Check) -> Check:
+    name, problem, detail = check
+    refusing = [each for each in await servers.standing(settings.model_server) if each.model in ("", model)]
+    if not refusing:
+        return check
+    if problem:
+        return name, f"{problem}; {refusing[0].times()}", detail
+    await servers.answered(settings.model_server, model)
+    return name, problem, f"{detail}; the mail that waited for it goes on"
 
 
 async def check_tracing(settings: "Settings") -> Check:
@@ -110,18 +127,26 @@ class _ModelServer:
             return f"{self._base} did not answer within {settings.model_timeout_seconds:g} s; is it overloaded?"
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             return f"{self._base} can't be reached ({type(error).__name__}); check OPENAI_BASE_URL and the network"
-        match answer.status_code:
-            case 401 | 403:
-                return f"{self._base} refuses the key; check {settings.key_variable}"
-            case 404:
-                return f"{self._base} does not know it; check EMAIL_ASSISTANT_MODEL and OPENAI_BASE_URL"
-            case 429:
-                return f"{self._base} is over its rate limit or quota; wait, or look at what your plan allows"
-            case status if not 200 <= status < 300:
-                return f"{self._base} answers {status}; look at the server's own log"
+        if not answer.is_success:
+            return f"{self._base} {self._meaning(answer.status_code)} ({answer.status_code}: {_words(answer)})"
         if _message(answer) is None:
             return f"{self._base} speaks no OpenAI; check OPENAI_BASE_URL, it often ends in /v1"
         return None
+
+    def _meaning(self, status: int) -> str:
+        match status:
+            case 401 | 403:
+                return f"refuses the key; check {self._settings.key_variable}"
+            case 402:
+                return "wants to be paid first: see to that where you have its key"
+            case 404:
+                return "does not know it; check EMAIL_ASSISTANT_MODEL and OPENAI_BASE_URL"
+            case 429:
+                return "is over its rate limit or quota; wait, or look at what your plan allows"
+            case _ if status < 500:
+                return "refuses the request"
+            case _:
+                return "fails; look at the server's own log"
 
     async def schemas(self) -> str:
         from email_assistant.model.questions import WORD, Ready
@@ -203,6 +228,17 @@ def _message(answer: "httpx.Response") -> dict[str, Any] | None:
         return dict(answer.json()["choices"][0]["message"])
     except (ValueError, TypeError, KeyError, IndexError):
         return None
+
+
+def _words(answer: "httpx.Response") -> str:
+    """A server's own, in one line."""
+    from email_assistant.mail.charset import cut, one_line
+
+    try:
+        said = answer.json()["error"]["message"]
+    except (ValueError, TypeError, KeyError):
+        said = answer.text
+    return cut(one_line(str(said)), 200)
 
 
 def _chunks(answer: "httpx.Response") -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 
 from email_assistant.db.holder import Holder
-from email_assistant.db.pool import Pool, fetched_together
+from email_assistant.db.pool import Pool, fetched, fetched_together
 
 _BEAT_SECONDS = 60
 _FAREWELL_SECONDS = 2
@@ -21,6 +21,9 @@ _FAREWELL_SECONDS = 2
 _BEAT = """
 insert into presences (holder, provider) values (%s, %s)
 on conflict (holder) do update set seen_at = excluded.seen_at"""
+_WORKS_AS = """
+insert into presences (holder, provider, workers) values (%s, %s, array[%s::bigint])
+on conflict (holder) do update set workers = presences.workers || excluded.workers"""
 _FORGET = "delete from presences where holder <> %s and seen_at < clock_timestamp() - interval '1 day'"
 """Of others, which say so again if they live; our own row is a later sign of life than theirs."""
 _LAST = """
@@ -78,6 +81,10 @@ class Presence:
             with suppress(psycopg.Error, TimeoutError):
                 async with asyncio.timeout(_FAREWELL_SECONDS):
                     await self._beat()
+
+    async def works_as(self, worker_id: int) -> None:
+        """The queue knows this process as this worker, so that its jobs are known for nobody's once it has died."""
+        await fetched(self._pool, _WORKS_AS, (self._holder.key, self._provider, worker_id))
 
     async def absence(self) -> Absence | None:
         """None while some process works on the accounts that this one may touch."""

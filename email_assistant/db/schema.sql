@@ -166,6 +166,17 @@ create table quota (                          -- what was spent at Google of lat
     closed_until  timestamptz not null default '-infinity'         -- Google said so
 );
 
+create table model_refusals (                  -- servers of models that refuse, whoever asks (db/model_servers.py)
+    server    text not null,                  -- its base URL
+    model     text not null,                  -- '': whatever model it is asked for
+    reason    text not null,                  -- in words, its own among them
+    refusals  integer not null default 1,     -- in a row
+    probed    boolean not null,               -- it refuses the smallest question too
+    since     timestamptz not null default clock_timestamp(),
+    next_at   timestamptz not null,           -- one of those who wait asks again then
+    primary key (server, model)
+);
+
 create table backfill (                       -- older mail that is still to be fetched
     account_id  uuid not null references accounts on delete cascade,
     gmail_id    text not null,
@@ -194,6 +205,7 @@ create table forgotten (
 create table presences (
     holder    bigint primary key,             -- the key of that lock
     provider  text not null,                  -- whose accounts it works on
+    workers   bigint[] not null default '{}', -- as the queue knows it: one for each of its queues
     seen_at   timestamptz not null default clock_timestamp()  -- its last sign of life, written once a minute
 );
 create index presences_last on presences (provider, seen_at);
@@ -211,6 +223,7 @@ create table threads (
     cut_short    bigint,                                    -- the last epoch whose lease was claimed before its term
     not_before   timestamptz not null default '-infinity',  -- back-off after a passing fault
     outages      integer not null default 0,                -- passing faults in a row
+    waits_for    text,                                      -- the server of a model that refused, which has it go on
     label_after  timestamptz not null default '-infinity',  -- the same for labels alone
     label_faults integer not null default 0,
     complete     boolean not null default false,            -- earlier mail of it has been fetched
@@ -221,6 +234,7 @@ create table threads (
     check (num_nonnulls(gmail_id, chat_id) = 1)
 );
 create index threads_drafted_due on threads (account_id, not_before, id) where drafted is not null;
+create index threads_waiting on threads (waits_for) where waits_for is not null;
 create index threads_held on threads (holder) where holder is not null;
 
 create table runs (

@@ -59,18 +59,36 @@ async def anew(conn: Connection, thread_id: UUID) -> None:
     await conn.execute("update threads set not_before = '-infinity', outages = 0 where id = %s", (thread_id,))
 
 
-async def back_off(conn: Connection, thread_id: UUID, until: datetime | None) -> None:
-    """Work on it goes on later: each time after twice as long, and not before `until`."""
+async def back_off(conn: Connection, thread_id: UUID, until: datetime | None, waits_for: str | None) -> None:
+    """Work on it goes on later: each time after twice as long, and not before `until`.
+
+    Args:
+        waits_for: the server whose answer has it go on before that.
+    """
     await conn.execute(
-        f"""update threads set outages = outages + 1, not_before = {_LATER.format(faults="outages")}
+        f"""update threads set outages = outages + 1, waits_for = %s, not_before = {_LATER.format(faults="outages")}
             where id = %s""".encode(),
-        (until or datetime.now(UTC), thread_id),
+        (waits_for, until or datetime.now(UTC), thread_id),
     )
+
+
+async def answered(conn: Connection, server: str | None) -> list[UUID]:
+    """A server that was waited for answers, or any may (None): what waited for it goes on at once. Returns that."""
+    cursor = await conn.execute(
+        """update threads set not_before = '-infinity', outages = 0, waits_for = null
+           where id in (select id from threads where waits_for is not null and waits_for = coalesce(%s, waits_for)
+                        order by id for no key update)
+           returning id""",
+        (server,),
+    )
+    return [row["id"] for row in await cursor.fetchall()]
 
 
 def went_well(thread_id: UUID) -> RowChange:
     """Work on a run came to rest, so its conversation's outages so far count no more."""
-    return RowChange(f"update threads set outages = 0 where id = %s and outages > 0 and {HELD}", (thread_id,))
+    return RowChange(
+        f"update threads set outages = 0, waits_for = null where id = %s and outages > 0 and {HELD}", (thread_id,)
+    )
 
 
 async def label_later(conn: Connection, thread_id: UUID, until: datetime | None) -> None:

@@ -10,6 +10,7 @@ class GoogleError(AssistantError):
     """Base of everything that this package raises about Google."""
 
     passes: ClassVar[Passes] = "on another try"
+    is_plain = True
 
 
 class Revoked(GoogleError):

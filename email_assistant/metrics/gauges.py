@@ -83,6 +83,7 @@ GAUGES: Final = (
         "What models cost in the last hour, by the prices in the settings, in their currency.",
         {"role": ("triage", "response", "memory", "chat")},
     ),
+    _Gauge("email_assistant_model_servers_refusing", "Servers of models that refuse, for which mail waits."),
     _Gauge(
         "email_assistant_google_quota_level",
         "Units in the fullest bucket of Google's quota: a mailbox's, a calendar's, the whole project's.",

@@ -84,6 +84,9 @@ cross join lateral (values
 ) as figures (name, label, value)
 group by figures.name, role, label
 
+-- name: refusing
+select 'email_assistant_model_servers_refusing', '{}'::text[], count(*)::float8 from model_refusals
+
 -- name: quota
 -- A bucket's level as it is by now; one that was never emptied, or can't be, is none of ours.
 select 'email_assistant_google_quota_level', array[split_part(q.name, '/', 1)], max(greatest(
@@ -100,4 +103,4 @@ from presences where provider = %(provider)s and exists (
 
 -- name: all
 ({mail}) union all ({items}) union all ({effects}) union all ({due}) union all ({jobs}) union all ({accounts})
-union all ({usage}) union all ({quota}) union all ({processes})
+union all ({usage}) union all ({refusing}) union all ({quota}) union all ({processes})

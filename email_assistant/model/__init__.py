@@ -2,6 +2,7 @@
 
 models.py     `Models`: what the rest of the program calls
 client.py     the library's client
+asking.py     while a server refuses, one asks again, and nobody else
 network.py    by which way a model is reached
 abilities.py  what a server was found to do, and not to do
 structured.py answers as JSON that fits a schema
@@ -9,7 +10,7 @@ calls.py      tool calls for servers that make none
 context.py    prompts cut shorter for a small context
 questions.py  the small questions that show what a server can do
 several.py    several questions at a time
-tally.py      what was asked for, where no account pays
+tally.py      who keeps account of what was asked for
 errors.py     what can go wrong, in words for the person
 """
 

@@ -30,6 +30,10 @@ class Abilities:
         self._misses[ability] = 0
         self._found[ability] = (well, self._clock() + _BELIEVED_SECONDS)
 
+    def forget(self, ability: Ability) -> None:
+        """It may not be as it was found."""
+        self._found.pop(ability, None)
+
     def missed(self, ability: Ability) -> None:
         """An answer did not fit, which can happen to any model once."""
         self._misses[ability] = self._misses.get(ability, 0) + 1

@@ -7,7 +7,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 from pydantic import BaseModel
 
-from email_assistant.model.structured import Form, compact, read_json, with_instructions
+from email_assistant.model.structured import Form, answer_in, compact, read_object, with_instructions
 
 Tools = Sequence[Mapping[str, Any]]
 """In the form of OpenAI's `tools`."""
@@ -56,11 +56,16 @@ def calls_form(tools: Tools, *, required: bool) -> Form:
 
 def read_calls(text: str, *, required: bool) -> AIMessage:
     """The message that a server with tools would have given. Raises ValueError."""
-    if not required and "{" not in text:
-        return AIMessage(text.strip())
-    answer = _Answer.model_validate(read_json(text))
-    if required and not answer.calls:
-        raise ValueError("calls: at least one is needed")
+    if not required and "{" not in (said := answer_in(text)):
+        return AIMessage(said)
+
+    def read(value: Any) -> _Answer:
+        answer = _Answer.model_validate(value)
+        if required and not answer.calls:
+            raise ValueError("calls: at least one is needed")
+        return answer
+
+    answer = read_object(text, read)
     calls = [ToolCall(name=c.name, args=c.arguments, id=_new_id(), type="tool_call") for c in answer.calls]
     return AIMessage("" if calls else answer.answer, tool_calls=calls)
 

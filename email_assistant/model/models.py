@@ -7,10 +7,10 @@ for in another way; a server that can do all is sent the same requests as if the
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
-from typing import Any, Literal, Protocol, TypeVar
+from functools import cache, cached_property, partial
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from uuid import UUID
 
 import openai
@@ -22,15 +22,29 @@ from pydantic import BaseModel, SecretStr, ValidationError
 from email_assistant.mail.charset import readable
 from email_assistant.meters import measured
 from email_assistant.model.abilities import Abilities, Ability
-from email_assistant.model.calls import Tools, calls_form, read_calls
-from email_assistant.model.client import Client
+from email_assistant.model.asking import Asking
+from email_assistant.model.calls import Tools, calls_form, read_calls, told_as_text
+from email_assistant.model.client import BoundedHttp, Client
 from email_assistant.model.context import shortened
-from email_assistant.model.errors import BadAnswer, ContextExceeded, ModelFault, ModelRefused, NotTheProtocol, explain
+from email_assistant.model.errors import (
+    BadAnswer,
+    ContextExceeded,
+    ModelDown,
+    ModelFault,
+    ModelRefused,
+    NotTheProtocol,
+    TextRefused,
+    explain,
+)
 from email_assistant.model.network import network_to
-from email_assistant.model.questions import CALL, READY_TOOL
-from email_assistant.model.structured import KINDS, Form, Kind, complaint, first_line, form_of, read_json
+from email_assistant.model.questions import CALL, READY_TOOL, Ready, as_small
+from email_assistant.model.structured import KINDS, Form, Kind, complaint, first_line, form_of, read_object
+from email_assistant.model.tally import Spending, tokens_used
 from email_assistant.settings import Role, Settings
 from email_assistant.spans import call_span
+
+if TYPE_CHECKING:  # packs have no database
+    from email_assistant.db.model_servers import ModelServers
 
 T = TypeVar("T", bound=BaseModel)
 R = TypeVar("R")
@@ -39,10 +53,10 @@ _CUTS = 4
 """Times that a prompt is cut shorter; each takes off a fifth at least."""
 _PROBES = 2
 """Times that a server must fail to make the plainest tool call before that is believed of it."""
-_QUOTED = 500
-"""Characters of an unreadable answer that are shown to the model again."""
-_CHARACTERS = 3
-"""Characters of a token, on the cautious side for European languages."""
+_TRIES = 3
+"""Times that one answer is asked for until it can be used."""
+_QUOTED, _TOLD = 500, 200
+"""Characters of an unreadable answer that are shown to the model again, and to the person."""
 
 Streaming = Literal["with usage", "plain", "whole"]
 """How an answer comes where somebody listens to its pieces, as a graph's `astream` does."""
@@ -50,26 +64,6 @@ _STREAMING: tuple[tuple[Streaming, Ability], ...] = (("with usage", "stream_usag
 Write = Callable[[Sequence[AnyMessage]], list[AnyMessage]]
 """Makes of messages what goes out."""
 Send = Callable[..., Awaitable[AIMessage]]
-
-
-class Spending(Protocol):
-    """Keeps account of what models are asked for."""
-
-    async def check(self, account_id: UUID | None) -> None:
-        """Look before a call whether it may be made. Raises BudgetSpent, UnknownAccount."""
-        ...
-
-    async def record(
-        self,
-        account_id: UUID | None,
-        run_id: UUID | None,
-        role: str,
-        model: str,
-        prompt_tokens: int,
-        completion_tokens: int,
-    ) -> None:
-        """Note a call that was made."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,22 +78,27 @@ class _Asker:
 
 class Models:
     """
+    Args:
+        servers: which servers refuse; None: each is asked every time.
+
     Raises:
         SettingsError: the environment names a proxy or certificates that can't be used.
     """
 
-    def __init__(self, settings: Settings, spending: Spending) -> None:
+    def __init__(self, settings: Settings, spending: Spending, servers: "ModelServers | None" = None) -> None:
         self._settings = settings
         self._spending = spending
+        self._servers = servers
         self._abilities: defaultdict[str, Abilities] = defaultdict(Abilities)
         """By the model's name: all are asked for at one server."""
         self._made: dict[tuple[str, Streaming], Client] = {}
+        self._server = settings.model_server
         self._network = network_to(settings.openai_base_url)
 
     @cached_property
-    def _http(self) -> openai.DefaultAsyncHttpxClient:
+    def _http(self) -> BoundedHttp:
         # Left to itself the library keeps one for the process, whose connections fail in a second event loop.
-        return openai.DefaultAsyncHttpxClient(timeout=self._settings.model_timeout_seconds, **self._network)
+        return BoundedHttp(timeout=self._settings.model_timeout_seconds, **self._network)
 
     async def aclose(self) -> None:
         if "_http" in self.__dict__:
@@ -126,27 +125,9 @@ class Models:
             ModelDown, ModelFault, ModelRefused, BadAnswer, BudgetSpent, UnknownAccount.
         """
         asker = _Asker(role, self._settings.model_for(role), account_id, run_id)
-        if not tools:
-            return await self._fitted(asker, messages, list, self._heard)
-        abilities = self._abilities[asker.model]
-        required = tool_choice == "required"
-        if abilities.can("tools") is False:
-            return await self._call_by_json(asker, messages, tools, required=required)
-        try:
-            answer = await self._fitted(asker, messages, list, self._heard, tools=list(tools), tool_choice=tool_choice)
-        except ContextExceeded:
-            raise
-        except ModelRefused as refusal:
-            if abilities.can("tools"):
-                raise  # it is something else that is refused
-            answer = await self._call_after(refusal, asker, messages, tools, required=required)
-            await self._makes_calls(asker, tool_choice)
-            return answer
-        if answer.tool_calls or answer.invalid_tool_calls:
-            abilities.found("tools", True)
-        elif abilities.can("tools") is None and not await self._makes_calls(asker, tool_choice):
-            return await self._call_by_json(asker, messages, tools, required=required)
-        return answer
+        return await self._unless_it_refuses(
+            asker, messages, lambda: self._called(asker, messages, tools, tool_choice), with_tools=bool(tools)
+        )
 
     async def parse(
         self,
@@ -161,20 +142,88 @@ class Models:
         """An answer that fits `schema`.
 
         The strict schema goes out with the request, but servers that ignore or refuse it are served too: the text is
-        read as JSON, fenced or not, and a wrong answer is sent back once with what is wrong.
+        read as JSON, fenced or not, and a wrong answer is sent back twice with what is wrong.
 
         Raises:
             BadAnswer, and what `call` raises.
         """
         asker = _Asker(role, self._settings.model_for(role), account_id, run_id)
         form = form_of(schema, name)
-        return await self._read(asker, messages, form, lambda text: schema.model_validate(read_json(text)))
+        return await self._unless_it_refuses(
+            asker,
+            messages,
+            lambda: self._read(asker, messages, form, lambda text: read_object(text, schema.model_validate)),
+            with_tools=False,
+        )
+
+    async def _unless_it_refuses(
+        self,
+        asker: _Asker,
+        messages: Sequence[AnyMessage],
+        ask: Callable[[], Awaitable[R]],
+        *,
+        with_tools: bool,
+    ) -> R:
+        """What a server answers, which is not asked while it is known to refuse."""
+        if self._servers is None:
+            return await ask()
+        answers = partial(self._answers, asker, messages, with_tools=with_tools)
+        at_once = asker.role == "chat"
+        return await Asking(self._servers, self._server, asker.model, answers, at_once=at_once).ask(ask)
+
+    async def _answers(self, asker: _Asker, messages: Sequence[AnyMessage], *, with_tools: bool) -> bool:
+        """Whether a server takes a small question of the same shape as one that it would not take. One that takes it in
+        another shape alone can do less than before."""
+        abilities = self._abilities[asker.model]
+        shape: Literal["tools"] | Kind = "tools" if with_tools and abilities.can("tools") else "text"
+        if shape == "text":
+            shape = next((kind for kind in KINDS if kind != "text" and abilities.can(kind)), "text")
+        try:
+            if shape == "tools":
+                await self._unheard(asker, as_small(messages), tools=[READY_TOOL], tool_choice="auto")
+            else:
+                options = form_of(Ready, "ready").response_format(shape)
+                await self._unheard(asker, as_small(told_as_text(messages)), **options)
+        except (ModelDown, ModelFault, BadAnswer):
+            return False
+        except ModelRefused:
+            if shape != "text":
+                abilities.forget(shape)
+            return False
+        return True
+
+    async def _called(
+        self, asker: _Asker, messages: Sequence[AnyMessage], tools: Tools, tool_choice: Literal["auto", "required"]
+    ) -> AIMessage:
+        if not tools:
+            return await self._fitted(asker, messages, list, self._heard)
+        abilities = self._abilities[asker.model]
+        required = tool_choice == "required"
+        if abilities.can("tools") is False:
+            return await self._call_by_json(asker, messages, tools, required=required)
+        try:
+            answer = await self._fitted(asker, messages, list, self._heard, tools=list(tools), tool_choice=tool_choice)
+        except BadAnswer:
+            return await self._call_by_json(asker, messages, tools, required=required, tries=_TRIES - 1)
+        except TextRefused:
+            raise
+        except ModelRefused as refusal:
+            if abilities.can("tools"):
+                raise  # it is something else that is refused
+            answer = await self._call_after(refusal, asker, messages, tools, required=required)
+            await self._makes_calls(asker, tool_choice)
+            return answer
+        if answer.tool_calls or answer.invalid_tool_calls:
+            abilities.found("tools", True)
+        elif abilities.can("tools") is None and not await self._makes_calls(asker, tool_choice):
+            return await self._call_by_json(asker, messages, tools, required=required, tries=_TRIES - 1)
+        return answer
 
     async def _call_by_json(
-        self, asker: _Asker, messages: Sequence[AnyMessage], tools: Tools, *, required: bool
+        self, asker: _Asker, messages: Sequence[AnyMessage], tools: Tools, *, required: bool, tries: int = _TRIES
     ) -> AIMessage:
         form = calls_form(tools, required=required)
-        return await self._read(asker, messages, form, lambda text: read_calls(text, required=required))
+        return await self._read(asker, messages, form, lambda text: read_calls(text, required=required), tries)
 
     async def _call_after(
         self, refusal: ModelRefused, asker: _Asker, messages: Sequence[AnyMessage], tools: Tools, *, required: bool
@@ -201,43 +250,60 @@ class Models:
         self._abilities[asker.model].found("tools", False)
         return False
 
-    async def _read(self, asker: _Asker, messages: Sequence[AnyMessage], form: Form, read: Callable[[str], R]) -> R:
-        """An answer of a form, asked for once more, with what is wrong, if it can't be read."""
+    async def _read(
+        self,
+        asker: _Asker,
+        messages: Sequence[AnyMessage],
+        form: Form,
+        read: Callable[[str], R],
+        tries: int = _TRIES,
+    ) -> R:
+        """An answer of a form. One that can't be read is asked for again, with what is wrong; the last time as mere
+        text, in case it is the server's own way with forms that spoils it."""
         abilities = self._abilities[asker.model]
         untold = not form.always_told and abilities.can("untold_schema") is not False
-        answer = await self._formatted(asker, messages, form, untold=untold)
-        try:
-            value = read(answer.text)
-        except ValueError as error:
-            problem = _why_unreadable(answer, error)
-        else:
-            if untold:
-                abilities.found("untold_schema", True)
-            return value
-        if untold:
-            abilities.missed("untold_schema")
-        again = [*messages, AIMessage(readable(answer.text[:_QUOTED])), HumanMessage(complaint(form, problem))]
-        answer = await self._formatted(asker, again, form, untold=untold)
-        try:
-            return read(answer.text)
-        except ValueError as error:
-            raise BadAnswer(f"the model's answer can't be read: {_why_unreadable(answer, error)}") from None
+        asked = messages
+        for number in range(tries):
+            kinds = KINDS[-1:] if number == _TRIES - 1 else KINDS
+            try:
+                answer = await self._formatted(asker, asked, form, kinds, untold=untold)
+                value = read(answer.text)
+            except BadAnswer as error:
+                problem, said = str(error), ""
+                continue
+            except ValueError as error:
+                problem, said = _why_unreadable(answer, error), readable(answer.text[:_QUOTED])
+            else:
+                if untold and number == 0:
+                    abilities.found("untold_schema", True)
+                return value
+            if untold and number == 0:
+                abilities.missed("untold_schema")
+            asked = [*messages, AIMessage(said), HumanMessage(complaint(form, problem))]
+        told = f": {said[:_TOLD]}" if said else ""
+        raise BadAnswer(f"the model's answer can't be used, and it was asked {tries} times ({problem}){told}")
 
-    async def _formatted(self, asker: _Asker, messages: Sequence[AnyMessage], form: Form, *, untold: bool) -> AIMessage:
+    async def _formatted(
+        self, asker: _Asker, messages: Sequence[AnyMessage], form: Form, kinds: Sequence[Kind], *, untold: bool
+    ) -> AIMessage:
         """Ask with the strictest response format that the server takes, and remember those that it refuses."""
         abilities = self._abilities[asker.model]
         refusals: dict[Kind, ModelRefused] = {}
-        for kind in KINDS:
+        for kind in kinds:
             if kind != "text" and abilities.can(kind) is False:
                 continue
             write: Write = list if untold and kind == "json_schema" else form.write
             try:
                 answer = await self._fitted(asker, messages, write, self._unheard, **form.response_format(kind))
-            except ContextExceeded:
+            except TextRefused:
                 raise
             except ModelRefused as refusal:
+                if kind != "text" and abilities.can(kind) and not form.always_told:
+                    raise  # it is something else that is refused
                 refusals[kind] = refusal
                 continue
+            if kind != "text" and not form.always_told:
+                abilities.found(kind, True)
             for refused in refusals:
                 if refused != "text" and not form.always_told:  # tools of others may hold what no server takes
                     abilities.found(refused, False)
@@ -273,7 +339,7 @@ class Models:
                 answer = await self._send(asker, messages, streaming, **options)
                 break
             except ModelRefused as refusal:
-                if isinstance(refusal, ContextExceeded) or not refusal.streamed:
+                if isinstance(refusal, TextRefused) or not refusal.streamed:
                     raise
                 refused.append(ability)
             except NotTheProtocol:
@@ -304,7 +370,7 @@ class Models:
         await self._spending.check(asker.account_id)
         with measured("model", asker.role), call_span("model", role=asker.role, model=asker.model):
             answer = await self._answered(asker, messages, streaming, config, **options)
-        used = _tokens(messages, answer)
+        used = tokens_used(messages, answer)
         await self._spending.record(asker.account_id, asker.run_id, asker.role, asker.model, *used)
         return answer
 
@@ -324,13 +390,14 @@ class Models:
         except TimeoutError:
             raise ModelFault(f"the model took longer than {settings.model_timeout_seconds:g} s") from None
         except openai.APIError as error:
-            raise explain(error, settings.openai_base_url, settings.key_variable) from error
+            if isinstance(error.__cause__, BadAnswer):
+                raise error.__cause__ from None
+            raise explain(error, self._server, settings.key_variable) from error
         except (json.JSONDecodeError, UnicodeDecodeError, ValidationError) as error:
             raise ModelFault(f"the model server answered nonsense ({type(error).__name__})") from error
         except (AttributeError, TypeError, KeyError, ValueError) as error:  # another protocol: a web page, other JSON
-            server = settings.openai_base_url or "OpenAI"
             raise NotTheProtocol(
-                f"{server} answers no chat completions; check OPENAI_BASE_URL, it often ends in /v1"
+                f"{self._server} answers no chat completions; check OPENAI_BASE_URL, it often ends in /v1"
             ) from error
         assert isinstance(answer, AIMessage)
         return answer
@@ -364,18 +431,6 @@ class Models:
 def _unused() -> openai.DefaultHttpxClient:
     """The library makes a client that blocks beside ours, by the environment's proxies if it isn't given one."""
     return openai.DefaultHttpxClient(trust_env=False)
-
-
-def _tokens(messages: Sequence[AnyMessage], answer: AIMessage) -> tuple[int, int]:
-    """Prompt and completion tokens, as the server counted them.
-
-    Where it doesn't say, they are guessed from the characters: else a budget would never be spent.
-    """
-    used: Mapping[str, Any] = answer.usage_metadata or {}
-    return (
-        used.get("input_tokens") or sum(len(m.text) for m in messages) // _CHARACTERS,
-        used.get("output_tokens") or len(answer.text) // _CHARACTERS,
-    )
 
 
 def _why_unreadable(answer: AIMessage, error: ValueError) -> str:

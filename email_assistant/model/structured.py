@@ -2,16 +2,22 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Final, Literal, TypeVar
 
 from langchain_core.messages import AnyMessage, SystemMessage
 from pydantic import BaseModel, ValidationError
 
-_FENCE = re.compile(r"```(?:json)?\s*(?=\{)")
-_FENCE_END = re.compile(r"\}\s*```")
+R = TypeVar("R")
+
+_THOUGHTS: Final = re.compile(
+    r"\A\s*<(think(?:ing)?|reasoning)>.*?(?:</\1>|\Z)|\A(?!\s*[{`]).*?</(?:think(?:ing)?|reasoning)>", re.DOTALL
+)
+_BEGINS: Final = re.compile(r'\{(?=\s*+["}])')
+_MOST_BROKEN: Final = 32
+_DECODER: Final = json.JSONDecoder()
 
 Kind = Literal["json_schema", "json_object", "text"]
 KINDS: tuple[Kind, ...] = ("json_schema", "json_object", "text")
@@ -82,17 +88,37 @@ def compact(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def read_json(text: str) -> Any:
-    """The first JSON object in a text, whether it stands alone, in a code fence or among words. Raises ValueError."""
-    opened = _FENCE.search(text)
-    closed = _FENCE_END.search(text, opened.end()) if opened else None
-    begin = opened.end() if opened and closed else max(0, text.find("{"))
-    candidate = text[begin : closed.start() + 1 if closed else None]
-    try:
-        value, _ = json.JSONDecoder().raw_decode(candidate.strip())
-    except RecursionError:
-        raise ValueError("the JSON is nested too deep") from None
-    return value
+def answer_in(text: str) -> str:
+    """A text without the thoughts that stand before the answer: some servers leave them in, or their end alone."""
+    return _THOUGHTS.sub("", text, count=1).strip()
+
+
+def read_object(text: str, read: Callable[[Any], R]) -> R:
+    """What `read` makes of the last JSON object of an answer that fits, alone, in a code fence or among words. Raises
+    ValueError."""
+    answer = answer_in(text)
+    found: list[R] = []
+    problem = ValueError("there is no JSON object in it")
+    for value in _objects(answer):
+        try:
+            found.append(read(value))
+        except ValueError as error:
+            problem = error
+    if not found:
+        raise problem
+    return found[-1]
+
+
+def _objects(text: str) -> Iterator[Any]:
+    """The JSON objects of a text, one after the other; what only begins like one is passed over, so many times that the
+    time to read it all grows no faster than the text."""
+    broken, end = 0, 0
+    while broken < _MOST_BROKEN and (begins := _BEGINS.search(text, end)):
+        try:
+            value, end = _DECODER.raw_decode(text, begins.start())
+            yield value
+        except (ValueError, RecursionError):  # the latter: it is nested too deep
+            broken, end = broken + 1, begins.start() + 1
 
 
 def first_line(error: ValueError) -> str:

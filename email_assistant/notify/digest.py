@@ -14,6 +14,7 @@ from email_assistant.accounts.vault import VaultError
 from email_assistant.db.lease import LeaseLost
 from email_assistant.db.pool import Pool, fetched
 from email_assistant.db.statements import statements
+from email_assistant.errors import logged
 from email_assistant.google.errors import GoogleError, Refused
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.reading import Items
@@ -118,7 +119,7 @@ class Digests:
         except Refused as error:
             await self._end(digest, "failed", f"Gmail refuses it: {error}")
         except (GoogleError, VaultError, UnknownAccount, LeaseLost) as error:
-            log.warning("digest of account %s: %s", account.id, type(error).__name__)
+            log.warning("%s: no digest: %s; it is tried again by itself", account.address, logged(error))
             await self._put_off(digest, str(error))
         else:
             await self._end(digest, "sent", None)

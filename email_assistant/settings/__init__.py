@@ -108,6 +108,8 @@ class Settings(_Home):
     """What answers in a language model's place, said on every page; empty: a language model."""
     model_timeout_seconds: Seconds = Field(90, gt=0)
     """Time-out of one model call."""
+    model_probe_seconds: Seconds = Field(60, gt=0)
+    """How long a model's server that refuses is left alone at first; then twice as long each time, up to ten times."""
 
     mail_provider: str | None = Field(None, pattern=r"[a-z][a-z0-9_-]*")
     """Another provider of mail than Google: the name under which an installed distribution adds it."""
@@ -343,6 +345,11 @@ class Settings(_Home):
     def stand_ins(self) -> str:
         """What is not the real thing, in sentences; "" for nothing."""
         return " ".join(f"{each.rstrip('.')}." for each in (self.mailbox_stand_in, self.model_stand_in) if each)
+
+    @property
+    def model_server(self) -> str:
+        """What models are asked for at, as a person knows it."""
+        return self.openai_base_url or "OpenAI"
 
     def model_for(self, role: Role) -> str:
         own = {

@@ -15,6 +15,7 @@ from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
 from email_assistant.db.order import lock_account
 from email_assistant.db.pool import Connection, Pool
+from email_assistant.errors import logged
 from email_assistant.google.account import GoogleAccount
 from email_assistant.google.errors import GoogleError, NotFound, Revoked, Transient, said
 from email_assistant.google.gmail import Change, Gmail, MessageRef
@@ -305,7 +306,9 @@ class Mailboxes:
         except Revoked:
             raise
         except GoogleError as error:  # mail goes on without; asked again at the next poll
-            log.warning("account %s: not described (%s)", account.id, type(error).__name__)
+            log.warning(
+                "%s: its name and timezone can't be read: %s; the next look asks again", account.address, logged(error)
+            )
             return account
         own = next((s for s in senders if s.primary or s.address.lower() == account.address), None)
         await self._accounts.describe(

@@ -12,6 +12,7 @@ from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
 from email_assistant.accounts.vault import VaultError
 from email_assistant.db.pool import Statement
+from email_assistant.errors import logged
 from email_assistant.google.errors import GoogleError, NotFound, Refused
 
 log = logging.getLogger(__name__)
@@ -48,7 +49,8 @@ class Watches:
                 )
                 await self._accounts.not_watched(account_id, why, datetime.now(UTC) + _AFTER_REFUSAL)
             except (GoogleError, VaultError, UnknownAccount) as error:  # tried again when the claim has run out
-                log.warning("account %s: no push (%s)", account_id, type(error).__name__)
+                name = await self._accounts.named(account_id)
+                log.warning("%s: no push: %s; it is asked for again by itself", name, logged(error))
 
     async def _renew(self, account_id: UUID) -> None:
         gmail = (await self._clients.get(account_id)).gmail

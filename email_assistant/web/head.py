@@ -8,13 +8,14 @@ from email_assistant.web.rendering import say_at_head, say_stand_ins, say_stoppe
 
 
 async def say_how_it_stands(app: Assistant) -> None:
-    """Have the page say at its head what is not the real thing, and if everything is stopped, or nothing works on the
-    mail."""
+    """Have the page say at its head what is not the real thing, and if everything is stopped, nothing works on the
+    mail, or a model's server refuses."""
     say_stand_ins(app.settings.stand_ins)
     try:
         absence = await app.presence.absence()
         since = await app.accounts.stopped_since(app.user_id)
-        own = await app.accounts.of_user(app.user_id) if absence or since else []
+        refusing = await app.model_servers.standing(app.settings.model_server)
+        own = await app.accounts.of_user(app.user_id) if absence or since or refusing else []
     except psycopg.Error:  # the page itself says what is wrong
         return
     zone = own[0].zone if own else None
@@ -23,3 +24,5 @@ async def say_how_it_stands(app: Assistant) -> None:
         say_at_head(
             f"{absence.of_mail(zone)} What you answer is kept until then; an agent that asks is answered at once."
         )
+    elif refusing:
+        say_at_head(" ".join(each.sentence(zone) for each in refusing))

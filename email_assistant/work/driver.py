@@ -9,7 +9,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from uuid import UUID
@@ -20,6 +20,7 @@ from email_assistant.db.holder import Holder
 from email_assistant.db.lease import Lease, LeaseLost, held
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.db.serializer import ForeignCheckpoint
+from email_assistant.errors import logged
 from email_assistant.google.quota import Urgency, calls_are
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.questions import Questions
@@ -31,7 +32,7 @@ from email_assistant.telemetry import about, now_about
 from email_assistant.tools.spec import Call, LinkNeeded
 from email_assistant.work.again import as_it_can_be, is_accepted, resolve
 from email_assistant.work.conversations import UnreadableMail
-from email_assistant.work.faults import Fault, LostInterrupt, classify
+from email_assistant.work.faults import Fault, LostInterrupt, classify, to_come
 from email_assistant.work.invoke import Invoker, Outcome, Watch
 from email_assistant.work.rows import RunRow, Standing
 from email_assistant.work.runs import DecisionFirst, Runs
@@ -281,14 +282,23 @@ class Driver(Generic[S]):
         went_wrong("work", error)
         fault = classify(error)
         outlasted = await self.kind.outlast(run, error, fault) if run is not None else fault
-        log.warning("conversation %s: %s", lease.thread_id, type(error).__name__, exc_info=fault.unexpected)
+        log.warning(
+            "conversation %s of %s: %s; %s",
+            lease.thread_id,
+            at.account.address,
+            logged(error),
+            to_come(outlasted or replace(fault, passes="never")),
+            exc_info=fault.unexpected,
+        )
         if fault.needs_login:
             await self.accounts.set_state(at.account.id, "login", fault.reason)
         if run is not None and outlasted is None:
             await self._fail(lease, run, fault.reason)
         else:
             lasting = outlasted or fault
-            await self.runs.back_off(lease, run, lasting.reason, lasting.until, outage=lasting.outage)
+            await self.runs.back_off(
+                lease, run, lasting.reason, lasting.until, outage=lasting.outage, waits_for=lasting.waits_for
+            )
 
     async def _fail(self, lease: Lease, run: RunRow, reason: str, *, after: bool = False) -> None:
         async with self.pool.connection() as conn, conn.transaction():
@@ -298,7 +308,7 @@ class Driver(Generic[S]):
 
     async def _give_up(self, lease: Lease, error: ForeignCheckpoint) -> None:
         """Set all of a conversation aside that can't be read."""
-        log.warning("conversation %s: %s", lease.thread_id, ForeignCheckpoint.__name__)
+        log.warning("conversation %s: %s; it is set aside", lease.thread_id, ForeignCheckpoint.__name__)
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
             for run_id in await self.runs.fail_all(conn, lease.thread_id, str(error)):

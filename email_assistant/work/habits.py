@@ -17,6 +17,7 @@ from email_assistant.agents.mail.prompts import Classification
 from email_assistant.agents.mail.run import Thought
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Pool, fetched
+from email_assistant.errors import logged
 from email_assistant.rehearsal.pairing import WITHIN
 from email_assistant.rehearsal.recorded import Recorded, nameless
 from email_assistant.triage.cascade import is_checked, may_decide
@@ -117,7 +118,9 @@ class Habits:
             async with self._one_at_a_time:
                 await self._study(account, kept, is_due=is_due)
         except Exception as error:  # mail is triaged all the same, and it is tried again with the next
-            log.warning("account %s: nothing learned from its mail: %s", account.id, type(error).__name__)
+            log.warning(
+                "%s: nothing learned from its mail: %s; it is tried again with the next", account.address, logged(error)
+            )
 
     async def _study(self, account: Account, kept: Version | None, *, is_due: bool) -> None:
         from email_assistant.rehearsal.foretold import foretell

@@ -18,14 +18,14 @@ from email_assistant.accounts.rows import COLUMNS, account_in
 from email_assistant.db import mails, threads
 from email_assistant.db.lease import Lease, LeaseLost
 from email_assistant.db.pool import Pool, fetched
-from email_assistant.errors import AssistantError
+from email_assistant.errors import AssistantError, logged
 from email_assistant.google.errors import Exists, NotFound, Refused
 from email_assistant.google.gmail import Gmail
 from email_assistant.inbox.items import Conflict
 from email_assistant.inbox.mails import Class
 from email_assistant.telemetry import now_about
 from email_assistant.work.corrections import Corrections, NothingToAnswer
-from email_assistant.work.faults import classify
+from email_assistant.work.faults import classify, to_come
 
 log = logging.getLogger(__name__)
 
@@ -185,7 +185,14 @@ class Labels:
 
     async def _try_later(self, lease: Lease, work: LabelWork, error: Exception) -> None:
         fault = classify(error)
-        log.warning("conversation %s: no label (%s)", lease.thread_id, type(error).__name__, exc_info=fault.unexpected)
+        log.warning(
+            "conversation %s of %s: no label: %s; %s",
+            lease.thread_id,
+            work.account.address,
+            logged(error),
+            to_come(fault),
+            exc_info=fault.unexpected,
+        )
         if fault.needs_login:
             await self.accounts.set_state(work.account.id, "login", fault.reason)
         async with self.pool.connection() as conn, conn.transaction():

@@ -20,11 +20,12 @@ from email_assistant.accounts.vault import VaultError
 from email_assistant.db.lease import LeaseLost, claim_each, held, release_each, renew_each
 from email_assistant.db.order import lock_accounts
 from email_assistant.db.pool import Pool
+from email_assistant.errors import logged
 from email_assistant.google.errors import GoogleError
 from email_assistant.meters import went_wrong
 from email_assistant.sync.mailbox import Mailboxes
 from email_assistant.sync.mails import some_to_ask_again
-from email_assistant.work.faults import classify
+from email_assistant.work.faults import classify, to_come
 from email_assistant.work.pulse import Pulse
 
 log = logging.getLogger(__name__)
@@ -104,7 +105,7 @@ class Polling:
         except (UnknownAccount, LeaseLost):
             return
         except Exception as error:
-            await self._note(account_id, error)
+            await self._note(account_id, await self.accounts.named(account_id), error)
 
     async def _begin_all(self, seconds: float = 0) -> None:
         """Begin to look into the mailboxes into which nobody has looked for so long."""
@@ -134,7 +135,7 @@ class Polling:
         except UnknownAccount:
             pass
         except Exception as error:
-            await self._note(account.id, error)
+            await self._note(account.id, account.address, error)
         finally:
             del self._under_way[account.id]
             self._ended.add(account.id)
@@ -144,15 +145,15 @@ class Polling:
         if account.backfilled_at is None and (await self.accounts.get(account.id)).wants_backfill:
             await self.backfill(account.id)
 
-    async def _note(self, account_id: UUID, error: Exception) -> None:
+    async def _note(self, account_id: UUID, name: str, error: Exception) -> None:
         """Have `status` and `doctor` tell that a mailbox could not be looked at; what nobody foresaw not in its own
         words, which may quote a mail."""
-        if not isinstance(error, GoogleError | VaultError | psycopg.Error):
-            log.error("account %s", account_id, exc_info=error)
-        else:
-            log.warning("account %s: %s", account_id, type(error).__name__)
-        went_wrong("mailbox", error)
         fault = classify(error)
+        if not isinstance(error, GoogleError | VaultError | psycopg.Error):
+            log.error("%s: no look for new mail; %s", name, to_come(fault), exc_info=error)
+        else:
+            log.warning("%s: no look for new mail: %s; %s", name, logged(error), to_come(fault))
+        went_wrong("mailbox", error)
         try:
             if fault.needs_login:
                 await self.accounts.set_state(account_id, "login", fault.reason)
@@ -165,7 +166,7 @@ class Polling:
             elif not isinstance(error, psycopg.Error):
                 await self.accounts.note_error(account_id, fault.reason, fault.until)
         except psycopg.Error as away:
-            log.warning("account %s: its trouble is not noted (%s)", account_id, type(away).__name__)
+            log.warning("%s: that is not noted, as the database is not available (%s)", name, type(away).__name__)
 
     async def _write_down(self) -> None:
         while True:

@@ -125,13 +125,20 @@ class Runs(RunRows):
             await self._untry(conn, lease, run)
 
     async def back_off(
-        self, lease: Lease, run: RunRow | None, reason: str, until: datetime | None, *, outage: bool
+        self,
+        lease: Lease,
+        run: RunRow | None,
+        reason: str,
+        until: datetime | None,
+        *,
+        outage: bool,
+        waits_for: str | None = None,
     ) -> None:
-        """Come back later; an outage is nobody's fault, so it is not counted as a try."""
+        """Come back later, or once a server answers; an outage is nobody's fault, so it is not counted as a try."""
         why = f"{WAITING}{reason}"
         async with self._pool.connection() as conn, conn.transaction():
             await lease.check(conn)
-            await threads.back_off(conn, lease.thread_id, until)
+            await threads.back_off(conn, lease.thread_id, until, waits_for)
             if run is not None and not run.mail_id:
                 await runs.held_up(conn, run.id, why)
             if run is not None and outage:

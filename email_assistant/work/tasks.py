@@ -4,7 +4,7 @@ So a lost, doubled, late or reordered job changes nothing, and job arguments (wh
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -91,16 +91,31 @@ class Queue:
         async with self._pool.connection() as conn:
             await _add(conn, jobs)
 
-    async def forget_dead(self) -> None:
-        """Remove the jobs that were running in processes that died; what they were about is woken by the sweep."""
+    async def forget_dead(self, holders: Sequence[int] = ()) -> None:
+        """Remove the jobs that were running in processes that died; what they were about is woken by the sweep.
+
+        Args:
+            holders: of those of which nobody else knows it yet.
+        """
         async with self._pool.connection() as conn:
+            await conn.execute(
+                """delete from procrastinate_workers
+                   where id in (select unnest(workers) from presences where holder = any(%s))""",
+                (list(holders),),
+            )
             await conn.execute("delete from procrastinate_jobs where status = 'doing' and worker_id is null")
 
-    async def work(self, handlers: Handlers, *, slots: int, stop_seconds: float) -> None:
-        """Run jobs until cancelled; then those that run get `stop_seconds` to end, and are handed back after that."""
+    async def work(
+        self, handlers: Handlers, works_as: Callable[[int], Awaitable[None]], *, slots: int, stop_seconds: float
+    ) -> None:
+        """Run jobs until cancelled; then those that run get `stop_seconds` to end, and are handed back after that.
+
+        Args:
+            works_as: told under which ids.
+        """
         from email_assistant.work.worker import work  # whose library takes long to load; most commands run no jobs
 
-        await work(self._url, handlers, self.pulse, slots=slots, stop_seconds=stop_seconds)
+        await work(self._url, handlers, works_as, self.pulse, slots=slots, stop_seconds=stop_seconds)
 
 
 def _advance(queue: str, thread_id: UUID) -> dict[str, object]:

@@ -3,9 +3,11 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
+import psycopg
 from procrastinate import App, JobContext, PsycopgConnector
 from procrastinate.worker import Worker
 from psycopg import AsyncConnection
@@ -29,10 +31,16 @@ _UNASKED_SECONDS: Final = 3 * _POLL_SECONDS
 """A queue that nobody asked for a job for so long, with slots free, is served no more."""
 
 
-async def work(url: str, handlers: Handlers, pulse: Pulse, *, slots: int, stop_seconds: float) -> None:
+WorksAs = Callable[[int], Awaitable[None]]
+
+
+async def work(
+    url: str, handlers: Handlers, works_as: WorksAs, pulse: Pulse, *, slots: int, stop_seconds: float
+) -> None:
     """Run jobs until cancelled; then those that run get `stop_seconds` to end, and are handed back after that.
 
     Args:
+        works_as: told of each worker by the id that the queue knows it by, before its first job.
         slots: how many jobs on mail at a time.
         pulse: told that the queues are asked for jobs.
     """
@@ -52,19 +60,24 @@ async def work(url: str, handlers: Handlers, pulse: Pulse, *, slots: int, stop_s
         _bind(app, handlers)
         async with asyncio.TaskGroup() as workers:  # which, unlike gather, waits for all when it is cancelled
             for queue, most in ((BACKGROUND, slots), (DECISIONS, _DECISION_SLOTS), (MAILBOXES, _MAILBOX_SLOTS)):
-                workers.create_task(_work(app, queue, pulse, most, stop_seconds))
+                workers.create_task(_work(app, queue, works_as, pulse, most, stop_seconds))
 
 
-async def _work(app: App, queue: str, pulse: Pulse, slots: int, stop_seconds: float) -> None:
+async def _work(app: App, queue: str, works_as: WorksAs, pulse: Pulse, slots: int, stop_seconds: float) -> None:
     pulse.expect(_unasked(queue), _UNASKED_SECONDS)
     busy = 0
+    told: int | None = None
 
     async def run(job: Callable[[], Awaitable[Any]], context: JobContext, worker: Worker) -> Any:
-        nonlocal busy
+        nonlocal busy, told
         busy += 1
         if busy == slots:  # so nothing is asked for, which is as it should be
             pulse.pause(_unasked(queue))
         try:
+            if worker.worker_id is not None and worker.worker_id != told:
+                with suppress(psycopg.Error):  # all that it costs is that a dead one's jobs are shown for longer
+                    await works_as(worker.worker_id)
+                    told = worker.worker_id
             with measured("job", context.job.task_name):
                 return await job()
         finally:

@@ -35,10 +35,20 @@ from tests.integration.home import Home, OpenHome, in_one_loop, until
 pytestmark = in_one_loop
 
 READS = (  # noqa: SIM905 - easier to read
-    "hang die huge big long flood garble change image steps raise echo link ask_link ask_form may_ask lie words "
+    "hang die freeze huge big long flood garble change image steps raise echo link ask_link ask_form may_ask lie words "
     "slow_pattern no_schema drift missing fail busy"
 ).split()
-WRITES = ["add", "add_and_die", "add_and_hang", "add_by_form", "add_may_ask", "add_slowly", "add_refused", "add_claims"]
+WRITES = [
+    "add",
+    "add_and_die",
+    "add_and_freeze",
+    "add_and_hang",
+    "add_by_form",
+    "add_may_ask",
+    "add_slowly",
+    "add_refused",
+    "add_claims",
+]
 NASTY = ("-m", "tests.doubles.nasty_mcp")
 SECONDS = 3.0
 """Time-out of a call."""
@@ -118,6 +128,14 @@ class Nasty:
     async def state(self, call_id: str = "call_1") -> str:
         [row] = await self.home.sql("select state from effects where call_id = %s", call_id)
         return str(row["state"])
+
+
+def runs(process: int) -> bool:
+    """Whether there is such a process that has not ended."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 OpenNasty = Callable[..., AbstractAsyncContextManager[Nasty]]
@@ -238,6 +256,16 @@ class TestAnswers:
             await asyncio.sleep(1)  # the first time that it is waited before another try
         assert "did echo" in await nasty.call("echo", "three")
         assert len(nasty.asked("die")) == (2 if nasty.transport == "stdio" else 1)
+
+    async def test_a_process_that_hangs_is_ended_with_its_own_and_started_again(
+        self, open_nasty: OpenNasty, tmp_path: Path
+    ) -> None:
+        cold = [sys.executable, *NASTY, str(tmp_path / "nasty")]
+        async with open_nasty("stdio", command=cold, env={"PYTHONPATH": str(Path.cwd())}) as nasty:
+            assert f"did not answer within {SECONDS:g} s" in await nasty.refused("freeze")
+            assert "did echo" in await nasty.call("echo", "still there")
+            [hung] = [call["processes"] for call in nasty.asked("freeze") if "processes" in call]
+            await until(lambda: not any(runs(process) for process in hung))
 
     async def test_the_failure_of_a_request_ends_no_other(self, open_nasty: OpenNasty) -> None:
         async with open_nasty("http") as nasty:
@@ -385,6 +413,15 @@ class TestWrites:
         for tool, call_id in (("add_and_hang", "a"), ("add_and_die", "b")):
             assert await nasty.state(call_id) == "unknown"
             assert len([call for call in nasty.asked(tool) if "given" in call]) == 1
+
+    async def test_one_in_a_process_that_hangs_is_in_doubt_and_never_done_again(self, open_nasty: OpenNasty) -> None:
+        async with open_nasty("stdio") as nasty:
+            for _ in range(2):
+                with pytest.raises(InDoubt):
+                    await nasty.call("add_and_freeze", "x")
+            assert await nasty.state() == "unknown"
+            assert "did echo" in await nasty.call("echo", "still there")
+            assert len([call for call in nasty.asked("add_and_freeze") if "given" in call]) == 1
 
     async def test_one_that_a_crash_cut_off_is_in_doubt(self, nasty: Nasty) -> None:
         await nasty.call("add", "x")

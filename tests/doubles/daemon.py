@@ -97,6 +97,7 @@ class Daemon:
             "lease_seconds": 4,
             "google_timeout_seconds": 1.5,
             "sweep_seconds": 0.5,
+            "model_probe_seconds": 0.5,
             "working_hours": "09:00-18:00",
         } | settings
         self.environment = {

@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 import threading
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import Any, Literal
 
 from starlette.applications import Starlette
@@ -46,6 +46,10 @@ class LimitedModel:
         self.answer = PROSE
         self.unreadable = 0
         """So many answers to come are prose, whatever is asked for."""
+        self.thoughts = ""
+        """What comes before each answer that is text."""
+        self.instead: Callable[[], Response] | None = None
+        """What is answered instead, whatever is asked."""
         self.usage_in_each = False
         """Each piece of a streamed answer tells the usage."""
         self.endless = False
@@ -61,6 +65,10 @@ class LimitedModel:
         ]
         self._server = Server(Starlette(routes=routes))
         self.root = f"{self._server.urls[0]}/v1"
+
+    def now_refuses(self, *gaps: Gap) -> None:
+        """It was started again, with less that it can do."""
+        self._refuses = set(gaps)
 
     def __enter__(self) -> "LimitedModel":
         self._server.start()
@@ -83,7 +91,11 @@ class LimitedModel:
             if refusal:
                 self.refused.append(body)
                 return refusal
+            if self.instead:
+                return self.instead()
             message = self._message(body)
+            if message["content"]:
+                message["content"] = self.thoughts + message["content"]
         if self.endless:
             return StreamingResponse(_words_for_ever(), media_type="text/event-stream")
         return completion(

@@ -1,8 +1,9 @@
 """A stub model server: OpenAI's chat completions over HTTP, answering what a test scripted.
 
 It recognises the kinds of request by their protocol: `triage`, `memory` and `policy` by the name of the schema in
-`response_format`, `chat` and `response` by their `tools`. It refuses, as OpenAI does, a conversation in which a tool
-call lacks its one tool message, and records that in `violations`, with every request it had no script for.
+`response_format`, or by the schema that is told in words, `chat` and `response` by their `tools`. It refuses, as OpenAI
+does, a conversation in which a tool call lacks its one tool message, and records that in `violations`, with every
+request it had no script for.
 """
 
 import json
@@ -403,7 +404,7 @@ def _able(request: ModelRequest) -> Response:
 
 
 def _kind(body: Mapping[str, Any]) -> Kind:
-    schema = (body.get("response_format") or {}).get("json_schema", {}).get("name")
+    schema = (body.get("response_format") or {}).get("json_schema", {}).get("name") or _told_schema(body)
     if schema == "triage":
         return "triage"
     if schema == "rule_change":
@@ -415,6 +416,13 @@ def _kind(body: Mapping[str, Any]) -> Kind:
     if _text(body["messages"][-1]) in (WORD, CALL):
         return "probe"
     return "response" if body.get("tools") else "other"
+
+
+def _told_schema(body: Mapping[str, Any]) -> str | None:
+    """The name of the schema that the messages tell in words."""
+    _, _, told = "\n".join(map(_text, body["messages"])).rpartition("by this JSON schema: ")
+    known = {"classification": "triage", "allowed_tool_types": "policy", "action": "rule_change"}
+    return next((name for field, name in known.items() if f'"{field}":' in told), None)
 
 
 def _prompt(body: Mapping[str, Any]) -> str:

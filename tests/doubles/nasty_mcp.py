@@ -11,7 +11,9 @@ import asyncio
 import contextlib
 import json
 import os
+import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -66,6 +68,7 @@ async def list_tools() -> list[types.Tool]:
             for name in (
                 "hang",
                 "die",
+                "freeze",
                 "huge",
                 "big",
                 "flood",
@@ -82,7 +85,7 @@ async def list_tools() -> list[types.Tool]:
             tool(name, TEXT)
             for name in (
                 *("echo", "link", "ask_link", "ask_form", "may_ask"),
-                *("add", "add_and_die", "add_and_hang", "add_by_form", "add_may_ask"),
+                *("add", "add_and_die", "add_and_freeze", "add_and_hang", "add_by_form", "add_may_ask"),
             )
         ),
         *(tool(name) for name in ("busy", "add_slowly", "add_refused", "add_claims")),
@@ -107,6 +110,10 @@ async def call_tool(name: str, given: dict[str, Any]) -> types.CallToolResult:
             except asyncio.CancelledError:
                 note(tool=name, cancelled=True)
                 raise
+        case "freeze" | "add_and_freeze":
+            child = subprocess.Popen(["sleep", "3600"])  # noqa: ASYNC220 - nothing goes on here anyway
+            note(tool=name, processes=[os.getpid(), child.pid])
+            time.sleep(3600)  # noqa: ASYNC251
         case "die" | "add_and_die":
             dies_once = FOLDER / "dies_once.txt"
             if not dies_once.exists() or dies_once.read_text() == "":

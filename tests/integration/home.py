@@ -53,6 +53,7 @@ class Home:
         """Work until everything waits for a person or has ended; no back-off is waited for."""
         for _ in range(30):
             await self.sql("update threads set not_before = '-infinity'")
+            await self.sql("update model_refusals set next_at = '-infinity'")
             if not await self.works.due.due():
                 return
             await self.step()

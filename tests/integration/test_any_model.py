@@ -1,24 +1,27 @@
 """Model servers that lack something: the mail is worked on all the same, and the way round it is found only once."""
 
 import asyncio
+import gzip
 import json
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, TypedDict
 
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.graph import END, START, StateGraph
+from starlette.responses import Response, StreamingResponse
 
-from email_assistant.model import ModelFault, Models
-from email_assistant.model.questions import CALL
+from email_assistant.model import BadAnswer, ModelFault, Models
+from email_assistant.model.questions import CALL, WORD
 from email_assistant.settings import Settings
 from tests.doubles.daemon import Daemon
+from tests.doubles.google import Google
 from tests.doubles.limited_model import PROSE, USAGE, Gap, LimitedModel, asked_for
-from tests.doubles.model import tool
+from tests.doubles.model import Model, tool
 from tests.integration.conftest import Start
 from tests.integration.home import Home, OpenHome, in_one_loop
-from tests.integration.scene import DONE, reply
+from tests.integration.scene import BOB, DONE, reply
 
 YES = [reply("Yes, Friday suits me."), DONE]
 
@@ -121,6 +124,268 @@ class TestLimits:
         schemas = [body for body in model.requests if "json_schema" in asked_for(body)]
         told = ["JSON schema" in body["messages"][0]["content"] for body in schemas]
         assert told == [False, False, False, False, True]
+
+
+THOUGHTS = (
+    '<think>\nIt has to look like {reasoning, classification}, so not {"classification": "ignore"}.\n</think>\n\n'
+)
+
+
+@in_one_loop
+class TestAnswers:
+    @pytest.mark.parametrize(
+        "thoughts", [THOUGHTS, THOUGHTS.removeprefix("<think>"), "By {reasoning, classification}: "]
+    )
+    async def test_what_stands_before_the_json_costs_no_call(self, open_home: OpenHome, thoughts: str) -> None:
+        with LimitedModel() as model:
+            model.calls, model.thoughts = YES, thoughts
+            async with at_home(open_home, model) as home:
+                await home.receive("Lunch?")
+                assert [item.args["response_text"] for item in await home.pending()] == ["Yes, Friday suits me."]
+        assert len(model.requests) == 2
+
+    async def test_what_can_t_be_used_three_times_has_failed_in_the_servers_own_words(
+        self, open_home: OpenHome
+    ) -> None:
+        with LimitedModel() as model:
+            model.unreadable = 100
+            async with at_home(open_home, model) as home:
+                mail = await home.receive("Lunch?")
+                assert (await home.mail(mail)).state == "failed"
+                assert PROSE in await home.reason(mail)
+        asked = [(body.get("response_format") or {}).get("type") for body in model.requests]
+        assert asked == ["json_schema", "json_schema", None]
+
+
+async def work_on_all(home: Home) -> None:
+    """Look at every conversation that has work, whatever it waits for."""
+    await home.sql("update threads set not_before = '-infinity'")
+    await home.step()
+
+
+async def probe_now(home: Home) -> None:
+    await home.sql("update model_refusals set next_at = clock_timestamp()")
+
+
+def in_pieces(sent: list[int]) -> Response:
+    """An answer of 100 MB, of which it is noted how much was sent."""
+
+    def pieces() -> Iterator[bytes]:
+        yield b'{"choices": [{"message": {"role": "assistant", "content": "'
+        for _ in range(1600):
+            sent.append(62_500)
+            yield b"x" * 62_500
+        yield b'"}}]}'
+
+    return StreamingResponse(pieces(), media_type="application/json")
+
+
+def whole(body: Mapping[str, Any], *, packed: bool = False) -> Response:
+    told = json.dumps(body).encode()
+    headers = {"Content-Encoding": "gzip"} if packed else {}
+    return Response(gzip.compress(told) if packed else told, media_type="application/json", headers=headers)
+
+
+def with_text(text: str) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}]}
+
+
+UNUSABLE: dict[str, tuple[Callable[[list[int]], Response], str]] = {
+    "endless": (in_pieces, "more than 8 MB"),
+    "packed": (lambda _: whole(with_text("x" * 30_000_000), packed=True), "more than 8 MB"),
+    "long text": (lambda _: whole(with_text("x" * 2_000_000)), "more than 1 MB of text"),
+    "a long call": (
+        lambda _: whole(
+            {
+                "choices": [
+                    {
+                        "index": 0,
+                        "finish_reason": "tool_calls",
+                        "message": {
+                            "role": "assistant",
+                            "content": None,
+                            "tool_calls": [
+                                {
+                                    "id": "call_1",
+                                    "type": "function",
+                                    "function": {"name": "look", "arguments": json.dumps({"at": "x" * 2_000_000})},
+                                }
+                            ],
+                        },
+                    }
+                ]
+            }
+        ),
+        "more than 1 MB of text",
+    ),
+    "no choice": (lambda _: whole({"choices": []}), "no choice in it"),
+    "empty": (lambda _: whole(with_text("")), "no JSON object in it"),
+}
+
+
+@in_one_loop
+class TestUnusable:
+    @pytest.mark.parametrize("case", UNUSABLE)
+    async def test_an_answer_fails_its_mail_in_words_after_three(self, open_home: OpenHome, case: str) -> None:
+        answer, says = UNUSABLE[case]
+        sent: list[int] = []
+        with LimitedModel() as model:
+            model.instead = lambda: answer(sent)
+            async with at_home(open_home, model) as home:
+                mail = await home.receive("Lunch?")
+                assert (await home.mail(mail)).state == "failed"
+                reason = await home.reason(mail)
+                assert says in reason
+                assert "Error" not in reason
+        assert len(model.requests) == 3
+        assert sum(sent) < 3 * 20_000_000
+
+    async def test_nor_is_a_stream_read_any_further(self, open_home: OpenHome) -> None:
+        said = 0
+
+        def pieces() -> Iterator[str]:
+            nonlocal said
+            for _ in range(10_000):
+                said += 10_000
+                chunk = {"choices": [{"index": 0, "delta": {"content": "x" * 10_000}, "finish_reason": None}]}
+                yield f"data: {json.dumps(chunk)}\n\n"
+
+        with LimitedModel() as model:
+            model.instead = lambda: StreamingResponse(pieces(), media_type="text/event-stream")
+            async with at_home(open_home, model) as home:
+                with pytest.raises(BadAnswer, match="more than 1 MB of text"):
+                    await TestStreaming._listen(home, home.app.models)
+        assert said < 20_000_000
+
+    async def test_an_error_in_the_place_of_an_answer_is_told(self, open_home: OpenHome) -> None:
+        with LimitedModel() as model:
+            model.instead = lambda: whole({"error": {"message": "No instances are up", "code": 502}})
+            async with at_home(open_home, model) as home:
+                home.google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+                await home.sync()
+                await home.step()
+                [mail] = await home.mails()
+                assert mail.reason
+                assert mail.reason.startswith("waiting: ")
+                assert "No instances are up" in mail.reason
+
+
+@in_one_loop
+class TestRefusals:
+    """A server that refuses, whoever asks: one asks again when it is time, and the rest waits and goes on by itself."""
+
+    @pytest.mark.parametrize("status", [402, 401, 403, 404, 408, 429, 503, 529])
+    async def test_mail_waits_uncounted_and_goes_on_when_it_answers(
+        self, home: Home, google: Google, model: Model, status: int
+    ) -> None:
+        model.on_triage("ignore")
+        model.fault("*", status=status, times=1000)
+        mails = [google.deliver(BOB, subject, "Are you there?") for subject in ("One", "Two", "Three")]
+        await home.sync()
+        for _ in range(home.app.settings.max_tries + 1):
+            await work_on_all(home)
+        assert len(model.requests) == 1
+        for mail in mails:
+            reason = await home.reason(mail)
+            assert reason.startswith("waiting: ")
+            assert str(status) in reason
+            assert "injected" in reason
+        for number, seconds in enumerate([60, 120, 240, 480, 600, 600], start=1):
+            [refusal] = await home.app.model_servers.standing(model.root)
+            assert refusal.reason in reason
+            [row] = await home.sql("select extract(epoch from next_at - clock_timestamp()) as left from model_refusals")
+            assert round(row["left"], -1) == seconds
+            await probe_now(home)
+            await work_on_all(home)
+            assert len(model.requests) == number + 1
+        assert [each["tries"] for each in await home.sql("select distinct tries from mails")] == [0]
+
+        model.clear_faults()
+        await probe_now(home)
+        await home.sql("update threads set not_before = '-infinity' where id = (select id from threads limit 1)")
+        await home.step()
+        assert await home.app.model_servers.standing(model.root) == []
+        assert len(await home.woken()) >= len(mails)
+        await home.step()
+        assert [await home.is_done(mail) for mail in mails] == [True, True, True]
+
+    async def test_a_person_who_asks_in_the_chat_waits_for_nobody(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        model.on_triage("ignore")
+        model.fault("*", status=402)
+        mail = google.deliver(BOB, "One", "Are you there?")
+        await home.sync()
+        await home.step()
+        assert (await home.app.models.call("chat", [HumanMessage(WORD)])).text == "ready"
+        await home.step()
+        assert await home.is_done(mail)
+
+    async def test_when_it_is_asked_again_it_says_itself(self, home: Home, google: Google, model: Model) -> None:
+        model.fault("*", status=429, retry_after=7)
+        google.deliver(BOB, "One", "Are you there?")
+        await home.sync()
+        await home.step()
+        [row] = await home.sql("select extract(epoch from next_at - clock_timestamp()) as left from model_refusals")
+        assert 0 < row["left"] <= 7
+
+    @pytest.mark.parametrize("status", [400, 422, 500])
+    async def test_what_it_says_to_a_small_question_too_is_about_no_mail(
+        self, home: Home, google: Google, model: Model, status: int
+    ) -> None:
+        model.on_triage("ignore")
+        model.fault("*", status=status, times=1000)
+        mail = google.deliver(BOB, "One", "Are you there?")
+        google.deliver(BOB, "Two", "Are you there?")
+        await home.sync()
+        await work_on_all(home)
+        found_out = len(model.requests)
+        for _ in range(home.app.settings.max_tries + 1):
+            await work_on_all(home)
+        assert len(model.requests) == found_out
+        assert (await home.reason(mail)).startswith("waiting: ")
+        await probe_now(home)
+        await work_on_all(home)
+        assert len(model.requests) == found_out + 1
+        assert len(model.requests[-1].text) < 1000  # it is asked nothing but the small question
+
+        model.clear_faults()
+        await home.carry_on()
+        assert await home.is_done(mail)
+
+    @pytest.mark.parametrize("status", [400, 422, 413])
+    async def test_what_it_says_to_one_mail_alone_is_that_mails(
+        self, home: Home, google: Google, model: Model, status: int
+    ) -> None:
+        model.on_triage("ignore")
+        other = await home.receive("One")
+        asked = len(model.requests)
+        model.fault("triage", status=status)
+        mail = await home.receive("Two")
+        assert (await home.mail(mail)).state == "failed"
+        assert f"{status}: injected" in await home.reason(mail)
+        assert [request.kind for request in model.requests[asked:]] == ["triage", "probe"][: 1 if status == 413 else 2]
+        assert await home.is_done(other)
+        assert await home.app.model_servers.standing(model.root) == []
+
+    async def test_one_that_can_do_less_than_before_is_asked_in_another_way(self, open_home: OpenHome) -> None:
+        with LimitedModel() as model:
+            model.calls = YES
+            async with at_home(open_home, model) as home:
+                await home.receive("First")
+                model.now_refuses("json_schema", "tools")
+                await home.receive("Second")
+                assert len(await home.pending()) == 2
+
+    async def test_another_server_is_asked_at_once(self, home: Home, google: Google, model: Model) -> None:
+        model.fault("*", status=402)
+        google.deliver(BOB, "One", "Are you there?")
+        await home.sync()
+        await home.step()
+        assert await home.works.due.due() == []
+        await home.app.model_servers.ask_anew("http://another.example/v1")
+        assert len(await home.works.due.due()) == 1
+        assert await home.sql("select from model_refusals") == []
 
 
 @in_one_loop

@@ -886,6 +886,7 @@ class TestToken:
             "/api/export",
             "/api/accounts",
             "/api/activity",
+            "/api/status",
             "/api/stop",
             "/api/go-on",
             "/api/events",

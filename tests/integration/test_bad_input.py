@@ -13,6 +13,8 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from datetime import datetime
+from html import unescape
 from pathlib import Path
 
 import psycopg
@@ -449,6 +451,9 @@ MODELS: dict[str, tuple[Response | None, str]] = {
     "key refused": (_refusal(401), "refuses the key; check OPENAI_API_KEY"),
     "model unknown": (_refusal(404), "check EMAIL_ASSISTANT_MODEL and OPENAI_BASE_URL"),
     "no quota": (_refusal(429), "over its rate limit or quota"),
+    "no credit": (_refusal(402), "wants to be paid first"),
+    "no request taken": (_refusal(400), "refuses the request"),
+    "failing": (_refusal(500), "(500"),
     "HTML": (HTMLResponse("<h1>Welcome</h1>"), ""),
     "other JSON": (JSONResponse({"status": "ok"}), ""),
 }
@@ -463,7 +468,7 @@ class TestModel:
         answer, says = MODELS[case]
         with Unhelpful(answer or _refusal(500)) as unhelpful:
             root = unhelpful.root if answer else f"{CLOSED}/v1"
-            daemon = make(OPENAI_BASE_URL=root, max_tries=1)  # an outage is no try
+            daemon = make(OPENAI_BASE_URL=root, max_tries=1, model_probe_seconds=600)  # an outage is no try
             daemon.account_add(ADA)
             up = daemon.up()
             mail = google.deliver(BOB, "Lunch", "Shall we?")
@@ -473,10 +478,39 @@ class TestModel:
             assert shown["state"] in ("new", "triaging")
             assert shown["reason"] in [row["reason"] for row in daemon.cli("mails", "--json")["items"]]
             assert "Traceback" not in up.log
+            self._check_what_is_told(daemon, shown["reason"].removeprefix("waiting: "))
             up.stop()
         daemon.environment["OPENAI_BASE_URL"] = model.root
         daemon.up()
         daemon.until_mail(mail, "waiting")
+        assert daemon.http.get("/api/status").json()["model_refuses"] == []
+
+    def test_mails_that_came_meanwhile_go_on_by_themselves(self, make: Make, google: Google, model: Model) -> None:
+        model.on_triage("ignore")
+        model.fault("*", status=402, times=10_000)
+        daemon = make(max_tries=1)
+        daemon.account_add(ADA)
+        daemon.up()
+        mails = [google.deliver(BOB, subject, "Shall we?") for subject in ("One", "Two", "Three")]
+        daemon.wait_for(
+            lambda: all("402" in (daemon.mail(mail).get("reason") or "") for mail in mails), "the reason is shown"
+        )
+        model.clear_faults()
+        for mail in mails:
+            daemon.until_done(mail)
+
+    @staticmethod
+    def _check_what_is_told(daemon: Daemon, reason: str) -> None:
+        """Status, page and doctor say which server it is, since when, and when it is asked again."""
+        [told] = daemon.http.get("/api/status").json()["model_refuses"]
+        assert (told["server"], told["reason"]) == (daemon.environment["OPENAI_BASE_URL"], reason)
+        assert datetime.fromisoformat(told["since"]) < datetime.fromisoformat(told["next_at"])
+        [same] = daemon.cli("status", "--json")["model_refuses"]
+        assert same["reason"] == reason
+        said = f"{reason[1:]}; so it is since "
+        assert said in daemon.run("status").stderr + daemon.run("status").stdout
+        assert said in unescape(daemon.http.get("/").text)
+        assert "and it is asked again at " in daemon.run("doctor").stdout
 
     @pytest.mark.parametrize("case", MODELS)
     def test_doctor_says_what_to_do(self, make: Make, case: str) -> None:

@@ -86,6 +86,29 @@ class TestKilled:
         alone.until_mail(mail_id, "done", timeout=TAKEN_UP_SECONDS)
         assert [sent.text for sent in google.sent] == ["Friday is fine."]
 
+    def test_the_queue_tells_of_no_work_that_nobody_does(self, alone: Daemon, google: Google, model: Model) -> None:
+        google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+        at_work = Hold()
+        model.fault("triage", hold=at_work)
+        alone.up()
+        at_work.reached()
+
+        def at_it() -> list[str]:
+            with psycopg.connect(alone.environment["DATABASE_URL"]) as conn:
+                rows = conn.execute("select task_name from email_assistant.procrastinate_jobs where status = 'doing'")
+                return [name for (name,) in rows]
+
+        assert at_it() == ["advance_thread"]
+        alone.kill()
+        at_work.abandon()
+        hold = Hold()
+        model.fault("triage", hold=hold)
+        alone.up()
+        hold.reached()
+        alone.wait_for(lambda: len(at_it()) == 1, "the dead one's job is gone", timeout=TAKEN_UP_SECONDS)
+        hold.release()
+        alone.wait_for(lambda: at_it() == [], "so is that of its heir")
+
     @pytest.mark.parametrize("call", ["drafts.create", "drafts.send"])
     def test_a_write_under_way_is_left_alone_until_its_deadline(self, alone: Daemon, google: Google, call: str) -> None:
         mail_id = google.deliver(BOB, "Lunch?", "Does Friday suit you?")

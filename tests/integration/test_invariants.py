@@ -668,6 +668,35 @@ class TestAFailure:
         assert (await home.account()).last_error is None
 
 
+@in_one_loop
+class TestALineOfTheLog:
+    """It says who, what, and what happens next."""
+
+    async def test_of_a_look_that_went_wrong(
+        self, home: Home, google: Google, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        google.fault("history.list", status=500, times=9)
+        await home.sync()
+        google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+        await home.works.sync_account(home.account_id)
+        [line] = [record.getMessage() for record in caplog.records if record.name.endswith("polling")]
+        said = "no look for new mail: gmail.users.history.list: Google answered 500 (Transient)"
+        assert line == f"{ADA}: {said}; it is tried again by itself"
+
+    @pytest.mark.parametrize(("status", "next_"), [(402, "tried again by itself, not before"), (400, "set aside")])
+    async def test_of_a_mail_that_waits_or_failed(
+        self, home: Home, model: Model, status: int, next_: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        model.fault("triage", status=status, times=3)
+        home.google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+        await home.sync()
+        await home.step()
+        [line] = [record.getMessage() for record in caplog.records if record.name.endswith("driver")]
+        assert f" of {ADA}: " in line
+        assert next_ in line
+        assert "injected" not in line
+
+
 CANARY = "Zugspitze"
 """A word that stands in the mail's body and subject, in the drafts and in the person's words, and nowhere else."""
 
@@ -698,9 +727,9 @@ class TestSecrets:
             google.fault("drafts.send", status=500)
             google.fault("messages.modify", truncated=True)
             google.fault("token", status=500, reason="internal_failure")
-            model.fault("triage", nonsense=True, times=4)
+            model.fault("triage", nonsense=True, times=2)
             model.fault("response", status=500, times=2)
-            model.fault("memory", nonsense=True, times=2)
+            model.fault("memory", nonsense=True, times=3)  # of two lessons, one is given up
             daemon.up()
             mail_id = google.deliver(BOB, f"The {CANARY}", f"Shall we climb the {CANARY}?")
             [item] = daemon.pending()
@@ -906,6 +935,7 @@ class TestOwners:
         ours = {name: nullable for name, nullable in rows if not name.startswith(NOT_OURS)}
         assert ours.pop("users") is None
         assert ours.pop("quota") is None  # how much was spent of late; of a Google project, which belongs to no user
+        assert ours.pop("model_refusals") is None  # of a server, which every user asks
         assert ours.pop("presences") is None  # the processes that run, which serve every user
         assert {"accounts", "threads", "runs", "mails", "inbox_items", "effects", "model_usage"} <= set(ours)
         assert set(ours.values()) == {"NO"}

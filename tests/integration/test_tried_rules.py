@@ -181,6 +181,7 @@ class TestALearnedRule:
         assert await rules(home) == []
         assert await held(home) == []
         model.clear_faults()
+        await home.sql("update model_refusals set next_at = clock_timestamp()")
         await home.sql("update inbox_items set learn_after = clock_timestamp()")
         assert await rules(home) == ["Ignore mail about sales."]
 

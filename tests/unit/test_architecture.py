@@ -56,6 +56,7 @@ COLLABORATORS = {
     *("Forgetting",),
     *("KeyedOutbox", "Labels", "Learner", "Ledger", "MailAgent", "Mailboxes", "Mails", "Memory", "Models", "PastMails"),
     *(
+        "ModelServers",
         "Questions",
         "Queue",
         "Registry",

@@ -54,7 +54,7 @@ from email_assistant.memory.difference import difference, own_words
 from email_assistant.memory.named import named, strangers
 from email_assistant.memory.rules import Rule
 from email_assistant.memory.senders import sender_rule
-from email_assistant.model.structured import read_json
+from email_assistant.model.structured import read_object
 from email_assistant.rehearsal.pairing import Pairing
 from email_assistant.rehearsal.recorded import Recorded
 from email_assistant.tools.spoken_times import spoken_times
@@ -282,7 +282,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "a letter of theirs": lambda text: OwnLetter.sent("1", (), text, text, NOON, [text[:100]]),
     "words of a letter": own_letters.words,
     "lines that match": lambda text: search_mail._matching(text, ["hello", "a"]),
-    "a model's answer": tolerant(read_json, ValueError),
+    "a model's answer": tolerant(lambda text: read_object(text, dict), ValueError),
 }
 
 

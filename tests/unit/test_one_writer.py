@@ -40,6 +40,7 @@ WRITER: Mapping[str, str] = {
     "lessons": "memory/lessons.sql",
     "mails": "db/mails.sql",
     "mcp_tools": "tools/mcp/seen.sql",
+    "model_refusals": "db/model_servers.py",
     "model_usage": "usage.py",
     "past_judgements": "work/judgements.sql",
     "past_mails": "rehearsal/past.py",

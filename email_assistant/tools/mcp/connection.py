@@ -29,6 +29,7 @@ from email_assistant.tools.spec import FilledIn, FormNeeded, LinkNeeded, Progres
 
 _CLOSE_SECONDS: Final = 6.0
 _FAREWELL_SECONDS: Final = 1.0
+_PING_SECONDS: Final = 2.0
 _SESSION_OVER: Final = 32600
 """What the library says for a server that has forgotten the session (`_send_session_terminated_error`, 1.30)."""
 _CLOSED: Final = "Connection closed"
@@ -129,6 +130,11 @@ class Connection:
                 self._owner.cancel()
                 await asyncio.wait([self._owner], timeout=_CLOSE_SECONDS)
 
+    async def gone(self) -> None:
+        """Wait for the end of what has been left, so that no two processes of one server run at a time."""
+        if self._is_process and self._owner is not None:
+            await asyncio.wait([self._owner], timeout=_CLOSE_SECONDS)
+
     async def tools(self) -> list[types.Tool]:
         """Raises NotSent, TurnedAway, Lost, ServerRefused."""
         found: list[types.Tool] = []
@@ -204,6 +210,7 @@ class Connection:
             if self._is_left:
                 raise Lost(self.ended or "the connection has ended") from None
             self._call_off(session, asked)
+            await self._end_if_hung(session)
             raise NoUse(f"it did not answer within {self.seconds:g} s") from None
         except asyncio.CancelledError:
             self._call_off(session, asked)
@@ -220,6 +227,18 @@ class Connection:
             self._under_way -= 1
             if self.left:
                 self.leave(self.left)
+
+    async def _end_if_hung(self, session: ClientSession) -> None:
+        """End a process that has no answer to a ping either, so that another is started; one over HTTP is not ours."""
+        if not self._is_process:
+            return
+        ping = types.ClientRequest(types.PingRequest())
+        try:
+            with suppress(McpError, ValidationError, anyio.ClosedResourceError, anyio.BrokenResourceError):
+                async with asyncio.timeout(_PING_SECONDS):
+                    await session.send_request(ping, types.EmptyResult)
+        except TimeoutError:
+            self.end("it hung, and was ended")
 
     def _meaning(self, error: McpError, asked: int) -> Exception:
         match self._undone.get(asked):
@@ -240,6 +259,10 @@ class Connection:
         if error.error.code == types.URL_ELICITATION_REQUIRED:
             return from_error(self.name, error.error.data, here=self._is_here)
         return ServerRefused(f"{self.name} refuses: {quoted(error.error.message)}")
+
+    @property
+    def _is_process(self) -> bool:
+        return isinstance(self.server, ServerConfig) and self.server.command is not None
 
     @property
     def _is_here(self) -> bool:

@@ -50,6 +50,8 @@ class _Seat:
             now = asyncio.get_running_loop().time()
             if now < self.not_before:
                 raise ServerDown(self.name, f"{self.why}; it is tried again in {self.not_before - now:.0f} s")
+            if self.connection is not None and self.connection.ended:
+                await self.connection.gone()
             self.listing = None  # another session may be another program
             self.connection = self.connect(self.forget_listing)
             try:

@@ -1,0 +1,42 @@
+"""`/api/status`: whether mail is worked on, and what holds it up."""
+
+from datetime import datetime
+
+from pydantic import BaseModel, Field
+
+from email_assistant.web.dependencies import Assistant
+from email_assistant.web.errors import documented
+from email_assistant.web.routers import for_programs
+from email_assistant.web.schemas import Told
+
+router = for_programs("status", "/api")
+
+
+class ModelRefusesOut(Told):
+    """A model's server that refuses, whoever asks; mail waits for it, and goes on by itself."""
+
+    server: str
+    model: str = Field(description="Empty: whatever model it is asked for.")
+    reason: str = Field(description="In words, its own among them.")
+    since: datetime
+    next_at: datetime = Field(description="When it is asked again.")
+
+
+class StatusOut(BaseModel):
+    running: bool = Field(description="Whether anything works on the mail.")
+    last_sign_of_life: datetime | None = Field(description="Null while it runs, or where nothing ever has.")
+    stopped_since: datetime | None = Field(description="Null unless everything was stopped.")
+    model_refuses: list[ModelRefusesOut] = Field(description="The longest first.")
+
+
+@router.get("/status", responses=documented(401))
+async def show_status(app: Assistant) -> StatusOut:
+    """Whether mail is worked on, and what holds it up."""
+    absence = await app.presence.absence()
+    refusing = await app.model_servers.standing(app.settings.model_server)
+    return StatusOut(
+        running=absence is None,
+        last_sign_of_life=absence.since if absence else None,
+        stopped_since=await app.accounts.stopped_since(app.user_id),
+        model_refuses=[ModelRefusesOut.model_validate(each) for each in refusing],
+    )
