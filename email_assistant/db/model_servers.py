@@ -21,7 +21,8 @@ _LONGEST: Final = 10
 
 _ENTER: Final = """
 with claimed as (
-    update model_refusals set next_at = clock_timestamp() + least(power(2, refusals - 1), %(longest)s) * %(first)s
+    update model_refusals set
+        next_at = clock_timestamp() + least(power(2, least(refusals - 1, 9)), %(longest)s) * %(first)s
     where server = %(server)s and model in ('', %(model)s) and next_at <= clock_timestamp() and %(claims)s
     returning model)
 select r.reason, r.next_at, r.probed, exists (select from claimed c where c.model = r.model) as ours
@@ -33,7 +34,7 @@ values (%(server)s, %(model)s, %(reason)s, %(probed)s,
 on conflict (server, model) do update set
     reason = excluded.reason, probed = excluded.probed,
     refusals = r.refusals + 1,
-    next_at = least(coalesce(%(until)s, clock_timestamp() + power(2, r.refusals) * %(first)s),
+    next_at = least(coalesce(%(until)s, clock_timestamp() + power(2, least(r.refusals, 9)) * %(first)s),
                     clock_timestamp() + %(longest)s * %(first)s)
 where %(ours)s
 returning next_at"""

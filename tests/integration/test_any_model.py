@@ -298,6 +298,10 @@ class TestRefusals:
             await probe_now(home)
             await work_on_all(home)
             assert len(model.requests) == number + 1
+        await home.sql("update model_refusals set refusals = 100000")  # after years
+        await probe_now(home)
+        await work_on_all(home)
+        assert len(model.requests) == 8
         assert [each["tries"] for each in await home.sql("select distinct tries from mails")] == [0]
 
         model.clear_faults()
