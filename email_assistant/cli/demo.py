@@ -72,11 +72,12 @@ async def run_demo(
 @asynccontextmanager
 async def _mailbox(arguments: list[str]) -> AsyncIterator[dict[str, Any]]:
     with ExitStack() as shown:
-        bar = shown.enter_context(_progress())
-        task = bar.add_task("Loading the file", total=None, visible=False)
+        bar = _progress()
 
         def progress(read: int, of: int) -> None:
-            bar.update(task, completed=read, total=of, visible=True)
+            if not bar.tasks:
+                shown.enter_context(bar).add_task("Loading the file", total=of)
+            bar.update(bar.task_ids[0], completed=read)
 
         async with stand_in("google_sandbox", *arguments, progress=progress) as google:
             shown.close()

@@ -127,6 +127,7 @@ ON_THE_DEMO = {
     "uv run email-assistant gate explain --example > call.json": Comes("^$"),
     "uv run email-assistant gate explain call.json": Comes("you would be asked"),
     "uv run email-assistant gate serve": Comes("Your inbox: http", stays=True, put={"serve": "serve --port 0"}),
+    "uv run email-assistant gate key": Comes(r"^[\w-]{32}\n$"),
     "uv run email-assistant gate verify": Comes("all of them as they were written"),
     "uv run email-assistant notify status": Comes("."),
     "uv run email-assistant notify test": Comes("there is nobody to tell yet", code=1),

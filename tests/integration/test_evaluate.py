@@ -82,7 +82,7 @@ def test_a_model_is_asked_by_the_agents_own_prompt_once_its_price_was_told(
     assert model.requests == []
 
     found = said(tmp_path, model, *stage, "--yes", "--report", "figures.html")
-    assert len(model.requests) == 61  # the odd one's was asked for once more
+    assert len(model.requests) == 62  # the odd one's was asked for twice more
     first = model.requests[0]
     assert first.text.startswith("Sort an e-mail for Ada <ada@example.com>.")
     assert first.mail.headers["from"] == "Bob <bob@example.org>"

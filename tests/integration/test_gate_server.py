@@ -291,7 +291,7 @@ class TestHolds:
             assert "The mail" not in page_of_it
             bar = page_of_it[page_of_it.index('aria-label="Answers"') :]
             answers = dict(re.findall(r'name="answer" value="(\w+)"[^>]*>([^<]+)<', bar))
-            assert answers == {"accept": "Allow", "ignore": "Refuse"}
+            assert answers == {"accept": "Allow", "done": "Refuse"}
             assert "What an agent of yours would do" in page_of_it
             assert "Later" not in bar  # it does not wait so long
             await agent.decide("deny", call_id=item.call_id)

@@ -29,7 +29,7 @@ from email_assistant.gate.plain import called, words
 from email_assistant.gate.policy import GateSession, decide
 from email_assistant.gate.spoken import Spoken
 from email_assistant.inbox.describe import mail_as_text
-from email_assistant.mail import history, html_style, lookalike
+from email_assistant.mail import history, html_style, lookalike, two_parts
 from email_assistant.mail.address import Address, address_of, in_ascii, is_recipient, parse_addresses, split_recipients
 from email_assistant.mail.charset import decode, decode_words, one_line
 from email_assistant.mail.compose import fingerprint, reply_subject
@@ -48,6 +48,7 @@ from email_assistant.mail.parse import parse_bytes, parse_gmail
 from email_assistant.mail.passages import passages, unwrapped
 from email_assistant.mail.prompt import delimited, for_prompt, rule, shorten_blocks
 from email_assistant.mail.rich import NotShown, sanitised
+from email_assistant.mail.stored import StoredTexts, history_of
 from email_assistant.mail.survival import survival
 from email_assistant.memory import markdown
 from email_assistant.memory.difference import difference, own_words
@@ -75,6 +76,9 @@ LONGEST: Final = 250_000
 """Characters of the shorter one, at first and at most."""
 MEASURABLE: Final = 0.0005
 """Seconds of the processor from which on a reader's time says something."""
+
+LEAST: Final = MEASURABLE * GROWTH * GROWTH * 3
+"""Seconds below which a text of sixteen times the length does not grow with the square, whatever disturbed another."""
 
 SEEDED: Final = random.Random(8)
 ANN, BOB, ME = "ann@example.org", "bob@example.org", "me@example.org"
@@ -210,6 +214,13 @@ READERS: Final[Mapping[str, Reader]] = {
     "a mail in parts": lambda text: mail(
         f"--b\n{text}\n--b--\n{text}", "html", "Content-Type: multipart/mixed; boundary=b"
     ),
+    "the HTML part beside the text part": lambda text: two_parts.both("See you then.", text),
+    "the text part beside the HTML part": lambda text: two_parts.both(text, "See you then."),
+    "a stub beside a page": lambda text: (two_parts.is_stub(text, "See"), two_parts.is_stub("See it online", text)),
+    "history and its introductions": history.reading,
+    "history that may be stored": lambda text: history_of(
+        made("Re: Hello", f"Yes.\n\nOn Monday Bob wrote:\n> {text}\n"), StoredTexts([made("Hello", text)])
+    ),
     "a mail in base64": lambda text: mail(text, "plain", "Content-Transfer-Encoding: base64"),
     "a mail of Gmail's": lambda text: (parse_gmail(in_gmail(text)), contents(in_gmail(text))),
     "a mail in quoted-printable": lambda text: mail(text, "plain", "Content-Transfer-Encoding: quoted-printable"),
@@ -298,18 +309,19 @@ def grows_faster(read: Reader, text: Callable[[int], str], measurable: float = M
     length = FIRST
     while (small := seconds(read, text(length))) < measurable and length < LONGEST:
         length = min(LONGEST, length * (2 if small * 4 > measurable else 4))
-    return ratio(read, text, length) > MOST and ratio(read, text, GROWTH * length) > MOST
+    return ratio(read, text, length) > MOST and ratio(read, text, GROWTH * length, LEAST) > MOST
 
 
-def ratio(read: Reader, text: Callable[[int], str], length: int) -> float:
-    """By the least of three times of each, as far as it takes so many to tell."""
+def ratio(read: Reader, text: Callable[[int], str], length: int, least: float = 0) -> float:
+    """By the least of three times of each, as far as it takes so many to tell; 0 if the longer one takes less than the
+    least."""
     small = large = float("inf")
     for _ in range(3):
         small = min(small, seconds(read, text(length)))
         large = min(large, seconds(read, text(GROWTH * length)))
         if large <= ENOUGH * small:
             break
-    return large / max(small, MEASURABLE / GROWTH)
+    return large / max(small, MEASURABLE / GROWTH) if large > least else 0
 
 
 _TELLING: Final = (

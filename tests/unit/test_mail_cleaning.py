@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from zoneinfo import ZoneInfo
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from email_assistant.mail.message import Mail
@@ -325,6 +325,7 @@ def test_a_list_mail_keeps_its_words_and_a_mass_mail_loses_its_frame(
 @MAILS
 @given(PARAGRAPHS, HISTORIES)
 def test_a_prompt_is_never_larger_than_its_mail(paragraphs: list[list[str]], history: History) -> None:
+    assume(not block_plain(paragraphs).rstrip().endswith(":"))  # or it may be what introduces the history
     plain = f"{block_plain(paragraphs)}\n\n{history.plain}"
     mail = mail_of("plain", plain, "")
     empty = mail_of("plain", "x", "")

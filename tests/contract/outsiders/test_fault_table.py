@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final, Literal
 
 import pytest
@@ -19,7 +20,7 @@ from tests.databases import databases
 from tests.doubles.daemon import Daemon, Item
 from tests.doubles.emulator import EmulatedGoogle
 from tests.doubles.front import Call
-from tests.doubles.model import Answer, Model, ModelRequest
+from tests.doubles.model import Answer, Model, ModelRequest, tool
 from tests.integration.scene import ADA, BOB, DONE, NEXT_WEEK, meeting, reply
 
 Operation = Literal["read", "modify", "send", "event insert"]
@@ -83,10 +84,17 @@ class Seen:
 
     def waiting(self, count: int) -> list[Item]:
         self.look()
-        items = self.daemon.items(status="pending")
+        items = [item for item in self.daemon.items(status="pending") if item["kind"] != "question"]
         return items if len(items) == count else []
 
+    def waits_for_login(self) -> bool:
+        self.look()
+        return bool(account_of(self.daemon)["state"] == "login")
+
     def look(self) -> None:
+        """A question is answered, so that its mail is done without a letter."""
+        for item in self.daemon.items(status="pending", kind="question"):
+            self.daemon.answer(item, "response", "It is.")
         for mail in self.daemon.mails():
             self.mails[mail["id"]] |= {reason for reason in [mail["reason"] or ""] if reason.startswith("waiting: ")}
         self.account |= {error for error in [account_of(self.daemon)["last_error"]] if error}
@@ -120,7 +128,7 @@ def proposed(request: ModelRequest) -> Answer:
     return {
         "send": [reply(request.mail.subject), DONE],
         "event insert": [meeting(start, title=request.mail.subject), DONE],
-    }.get(operation, [DONE])
+    }.get(operation, [tool("Question", content="Is it done?")] if request.step == 0 else [DONE])
 
 
 def account_of(daemon: Daemon) -> Item:
@@ -183,7 +191,8 @@ def test_history(daemon: Daemon, google: EmulatedGoogle, fault: str, record_prop
             google.expire_history()
         else:
             google.fault("history.list", empty_page=True)
-    daemon.until_done(mail_id)
+    seen = Seen(daemon)
+    daemon.wait_for(lambda: seen.all_done(mail_id), "the mail is done")
     assert len(calls_for(google, "read", mail_id, began)) == 1
     tables.fill(record_property, TITLE, fault, "read", "once, at the second try")
     for operation in OPERATIONS:
@@ -193,7 +202,7 @@ def test_history(daemon: Daemon, google: EmulatedGoogle, fault: str, record_prop
 
 def test_a_login_that_ends(daemon: Daemon, google: EmulatedGoogle, record_property: tables.Record) -> None:
     """The account waits for its person, who logs in again; then everything goes on where it was."""
-    began = time.monotonic()
+    seen, began = Seen(daemon), time.monotonic()
     mails: dict[Operation, str] = {}
     for operation in OPERATIONS:
         asked = len(google.calls("token"))
@@ -205,11 +214,11 @@ def test_a_login_that_ends(daemon: Daemon, google: EmulatedGoogle, record_proper
             [item] = daemon.pending()
             end_login_at(google, operation, "")
             daemon.accept(item)
-        daemon.wait_for(lambda: account_of(daemon)["state"] == "login", "the account waits for its person")
+        daemon.wait_for(seen.waits_for_login, "the account waits for its person")
         assert "no longer accepts the login" in account_of(daemon)["last_error"]
         assert len(google.calls("token")) == asked + 1
         daemon.account_add(ADA)
-        daemon.until_done(mail_id)
+        daemon.wait_for(partial(seen.all_done, mail_id), "the mail is done")
         assert len(calls_for(google, operation, mail_id, began)) == 2
         tables.fill(record_property, TITLE, REVOKED, operation, "once, after the next login")
     check_done(google, REVOKED, mails)
