@@ -29,7 +29,7 @@ _CARD: Final = re.compile(r"\d{4}(?:[ -]\d{4}){2,3}(?:[ -]\d{1,3})?(?!\d)|\d{4}[
 _SORT_CODE: Final = re.compile(r"\d\d-\d\d-\d\d(?![\d-])")
 _ROW: Final = re.compile(r"\d{8,}(?!\w)|\d{2,}(?:[ -]\d{2,}){2,}(?![\w:])")
 _TOKEN: Final = re.compile(r"[^\W_]+(?:[-_][^\W_]+)*")
-_FIVE: Final = re.compile(r"(?:\d{5,}|\d{4}[-_]\d{4,})(?:[-_]\d+)*(?!\w)")
+_FIVE: Final = re.compile(r"(?:\d{5,}|\d{4}[-_]\d{4,})(?:[-_]\d+){0,20}(?!\w)")
 _FOUR: Final = re.compile(r"[1-9]\d{3}(?![\w]|[.,]\d)")
 _QUANTITY: Final = re.compile(
     r"\d+-?[A-Za-z]{1,4}|\d+-[a-z]+|[A-Za-z]+-[A-Z]?\d{1,2}|[A-Za-z]\d{1,3}|[A-Z][a-z]+\d{1,2}|[a-z]+\d{1,2}"
