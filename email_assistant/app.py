@@ -293,7 +293,9 @@ def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Cha
     keep_langsmith_off()
     settings = app.settings
     memory = open_memory(app)
-    evidence = Evidence(app.pool, app.accounts, app.recipients, memory, None)
+    evidence = Evidence(
+        app.pool, app.accounts, app.recipients, memory, WorkingHours.parse(app.settings.working_hours), None
+    )
     agent = ChatAgent(
         app.accounts,
         app.clients,
@@ -422,7 +424,7 @@ def mail_tools(pool: Pool, ledger: Ledger, accounts: Accounts, mails: Mails, set
 
     return [
         SendEmailTool(ledger, accounts, OfferedTimes(pool)),
-        ScheduleMeetingTool(ledger, accounts, meet_links=settings.meet_links),
+        ScheduleMeetingTool(pool, ledger, accounts, meet_links=settings.meet_links),
         CheckCalendarTool(WorkingHours.parse(settings.working_hours)),
         *([SearchMailTool(mails)] if settings.past_mail else []),
         QuestionTool(),

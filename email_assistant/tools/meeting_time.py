@@ -1,16 +1,21 @@
 """When a proposed meeting is: its arguments are read here alone, whoever makes it and wherever it is shown."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import MAXYEAR, MINYEAR, datetime
+from datetime import MAXYEAR, MINYEAR, datetime, time, timedelta
 from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import TypeAdapter, ValidationError
 
+from email_assistant.settings.values import WorkingHours
+
 MEETING: Final = "schedule_meeting_tool"  # what the tool is called that proposes one
 _TIME: Final = TypeAdapter(datetime)
 _DAY: Final = "%a %d %b %Y"
+_NIGHT_BEGINS: Final = time(22)
+_NIGHT_ENDS: Final = time(6)
+_A_DATE: Final = len("2026-05-04")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,35 @@ class MeetingTime:
         if (start.date(), start.tzname()) == (end.date(), end.tzname()) and not beside(self.start, home):
             return f"{start:{_DAY}, %H:%M} to {end:%H:%M %Z}"
         return f"{moment(self.start, home)} to {moment(self.end, home)}"
+
+
+def times_of(args: Mapping[str, Any]) -> list[str]:
+    """From when to when a call is about, as its arguments have it; of one that names only one time, that alone."""
+    names = ("start_time", "end_time") if "start_time" in args else ("start", "end")
+    return [str(args[name]) for name in names if args.get(name)]
+
+
+def unusual(args: Mapping[str, Any], home: ZoneInfo, hours: WorkingHours, now: datetime) -> Iterator[str]:
+    """What a person at home in `home` should know of the time of a call before they agree to it; `hours`: when they
+    work."""
+    times = times_of(args)
+    when = MeetingTime.read({**args, "start_time": times[0], "end_time": times[-1]}, home) if times else None
+    if when is None:
+        return
+    start, end = when.start.astimezone(home), when.end.astimezone(home)
+    if start <= now:
+        yield "it is over already" if end <= now else "it has begun already"
+    if len(times[0]) == _A_DATE:  # whole days
+        return
+    if end - start > timedelta(days=1):
+        yield "it lasts more than a day"
+        return
+    if start.weekday() not in hours.days:
+        yield f"it is on a day off, {start:%A}"
+    elif hours.begin <= start.time() and end <= datetime.combine(start, hours.end, home):
+        return
+    if start.time() < _NIGHT_ENDS or end > datetime.combine(start, _NIGHT_BEGINS, home):
+        yield f"it is at night, {start:%H:%M} to {end:%H:%M}"
 
 
 def moment(at: datetime, home: ZoneInfo) -> str:

@@ -3,7 +3,7 @@
 import base64
 import hashlib
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -11,8 +11,9 @@ from zoneinfo import ZoneInfo
 from pydantic import Field
 
 from email_assistant.accounts.accounts import Accounts
+from email_assistant.db.pool import Pool, fetched
 from email_assistant.google.calendar import Calendar, Event, skipped
-from email_assistant.google.errors import Ambiguous, Exists, NotFound, RateLimited, Refused, said
+from email_assistant.google.errors import Ambiguous, Exists, GoogleError, NotFound, RateLimited, Refused, said
 from email_assistant.mail.address import is_valid_address
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.entry import Effect
@@ -52,7 +53,8 @@ SPEC = ToolSpec(
 class ScheduleMeetingTool(Tool):
     spec = SPEC
 
-    def __init__(self, ledger: Ledger, accounts: Accounts, *, meet_links: bool) -> None:
+    def __init__(self, pool: Pool, ledger: Ledger, accounts: Accounts, *, meet_links: bool) -> None:
+        self._pool = pool
         self._ledger = ledger
         self._accounts = accounts
         self._meet_links = meet_links
@@ -64,14 +66,18 @@ class ScheduleMeetingTool(Tool):
         if wrong := [a for a in given.attendees if not is_valid_address(a)]:
             raise ToolError(f"not an e-mail address: {', '.join(wrong)}")
         account = await self._accounts.get(UUID(run["account_id"]))
-        zone = _when(given, account.zone).zone
+        when = _when(given, account.zone)
         for name, time in (("start_time", given.start_time), ("end_time", given.end_time)):
-            if time.tzinfo is None and (why := skipped(time, zone)):
+            if time.tzinfo is None and (why := skipped(time, when.zone)):
                 raise ToolError(f"{name}: {why}")
         if (given.start_time.tzinfo is None) != (given.end_time.tzinfo is None):
             raise ToolError("start_time, end_time: give both with a UTC offset, or both without one")
         if given.end_time <= given.start_time:
             raise ToolError("end_time: must be after start_time")
+        if when.end <= datetime.now(UTC):
+            raise ToolError(
+                f"start_time, end_time: that is over, it is {datetime.now(when.zone):%A, %Y-%m-%d %H:%M} now"
+            )
         return {**arguments, "attendees": given.attendees}
 
     async def run(self, call: Call, arguments: dict[str, Any]) -> str:
@@ -81,6 +87,8 @@ class ScheduleMeetingTool(Tool):
             raise ToolError(effect.result or "refused")
         if effect.state == "done":
             return effect.result or ""
+        if effect.state == "planned":
+            await self._check_as_shown(call, arguments)
         return await self._ledger.uninterrupted(self._insert(call, effect, given))
 
     async def conflicts(self, call: Call, arguments: dict[str, Any]) -> Conflicts:
@@ -99,6 +107,33 @@ class ScheduleMeetingTool(Tool):
             await self._ledger.finish(effect, event_id, f"Meeting scheduled: {given.title}.")
         else:
             await self._ledger.fail(effect, "It was not scheduled.")
+
+    async def _check_as_shown(self, call: Call, arguments: dict[str, Any]) -> None:
+        """Raises ToolError: it is over, or something stands in its way, and they were not told; GoogleError."""
+        [row] = await fetched(
+            self._pool,
+            """select array_agg(asked_because) as heard, array_agg(line) as shown, bool_or(conflicts is null) as unread
+               from inbox_items i left join unnest(i.conflicts) line on true where run_id = %s and call_id = %s""",
+            (call.run_id, call.id),
+        )
+        taken = await self._taken(call, arguments, was_unread=row["unread"] or False)
+        if new := [each for each in taken if each not in (row["shown"] or ())]:
+            why = f"at that time there is now: {', '.join(new)}"
+        elif _when(ScheduleMeeting.model_validate(arguments), call.account.zone).end <= datetime.now(UTC):
+            why = "it is over by now"
+        else:
+            return
+        if why not in (row["heard"] or ()):
+            raise ToolError(why)
+
+    async def _taken(self, call: Call, arguments: dict[str, Any], *, was_unread: bool) -> list[str]:
+        """What stands in its way now. A calendar that could not be read when they agreed holds nothing up."""
+        try:
+            return (await self.conflicts(call, arguments)).events
+        except GoogleError:
+            if was_unread:
+                return []
+            raise
 
     async def _insert(self, call: Call, effect: Effect, given: ScheduleMeeting) -> str:
         calendar, event_id = call.google.calendar, event_id_of(f"{effect.run_id}/{effect.call_id}")

@@ -29,7 +29,7 @@ from email_assistant.tools.spec import ToolError
 from email_assistant.work.again import is_accepted
 from email_assistant.work.did import did, named_in
 from email_assistant.work.driver import Kind, Tools
-from email_assistant.work.evidence import Evidence, doubts_about
+from email_assistant.work.evidence import Evidence
 from email_assistant.work.faults import Fault, QuestionNotStored
 from email_assistant.work.invoke import Invoker, Outcome, Watch
 from email_assistant.work.rows import RunRow, Standing
@@ -137,5 +137,5 @@ class ByChat(Kind[Standing]):
             left_out = await self.tools.left_out(run.input, value["action"], value["args"])
         except (ToolError, NotFound, Refused):  # the mail is gone: then nothing can answer it either
             left_out = []
-        doubts = await doubts_about(value, at.account, await self.evidence.of(run.input, [value["args"]]))
+        doubts = await self.evidence.doubts_about(value, at.account, await self.evidence.of(run.input, [value["args"]]))
         return Asked(question.id, value, judged, conflicts=[], left_out=left_out, doubts=doubts)

@@ -27,7 +27,7 @@ from email_assistant.tools.send_email import is_blank
 from email_assistant.tools.spec import NO_CONFLICTS, Call, Conflicts
 from email_assistant.work.conversations import Conversation, Conversations, given_to_run, quoted_alone
 from email_assistant.work.driver import Kind
-from email_assistant.work.evidence import Evidence, doubts_about, outsiders
+from email_assistant.work.evidence import Evidence, outsiders
 from email_assistant.work.faults import MailboxUnreadable
 from email_assistant.work.heed import Heed
 from email_assistant.work.invoke import Invoker, Outcome, Watch
@@ -172,7 +172,7 @@ class ByMail(Kind[Conversation]):
             left_out=await self.tools.left_out(run.input, value["action"], value["args"])
             if value["kind"] == "draft"
             else [],
-            doubts=await doubts_about(value, at.account, session),
+            doubts=await self.evidence.doubts_about(value, at.account, session),
         )
 
     async def _conflicts(

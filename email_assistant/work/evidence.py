@@ -43,7 +43,9 @@ from email_assistant.mail.invisible import clean
 from email_assistant.mail.message import Mail
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.rules import Rule, is_by_hand
+from email_assistant.settings.values import WorkingHours
 from email_assistant.tools.config import SEARCH_MAIL
+from email_assistant.tools.meeting_time import times_of, unusual
 from email_assistant.trail.search_mail import mails_in
 from email_assistant.work.conversations import Conversations, StoredMail, read_mails
 
@@ -84,8 +86,18 @@ class Evidence:
     accounts: Accounts
     recipients: Recipients
     memory: Memory
+    hours: WorkingHours
     conversations: Conversations | None
     """Of conversations by mail; None: of chats."""
+
+    async def doubts_about(self, question: Mapping[str, Any], account: Account, session: GateSession) -> list[Doubt]:
+        """What a person must see of what a call says, before they decide it."""
+        if question["kind"] not in TOGETHER:
+            return []
+        args, now = question["args"], datetime.now(account.zone)
+        to = [each for each in addresses_in(args) if each not in account.own_addresses]
+        of_time = [Doubt.time(times_of(args), each) for each in unusual(args, account.zone, self.hours, now)]
+        return of_time + await asyncio.to_thread(doubts, args, to, session.texts, now.date(), session.sent)
 
     async def session(self, run: Mapping[str, Any], calls: Sequence[ToolCall], lease: Lease) -> GateSession:
         """What holds when these calls are judged, by whoever holds the lease."""
@@ -140,15 +152,6 @@ class Evidence:
         rows = await fetched(self.pool, _SQL["sent"], (account.id, _MOST_SENT))
         sent = await asyncio.to_thread(lambda: [_sent(account, letter) for letter in read_mails(rows)])
         return replace(session, sent=sent)
-
-
-async def doubts_about(question: Mapping[str, Any], account: Account, session: GateSession) -> list[Doubt]:
-    """What a person must see of what a call says, before they decide it."""
-    if question["kind"] not in TOGETHER:
-        return []
-    args, today = question["args"], datetime.now(account.zone).date()
-    to = [each for each in addresses_in(args) if each not in account.own_addresses]
-    return await asyncio.to_thread(doubts, args, to, session.texts, today, session.sent)
 
 
 def outsiders(args: Mapping[str, Any], letters: Sequence[StoredMail], session: GateSession) -> list[str]:

@@ -85,6 +85,68 @@ class TestConflicts:
         assert [event["summary"] for event in google.events.values()] == ["Plan"]
 
 
+class TestWhatHasChangedSince:
+    def test_time_that_was_taken_meanwhile_is_asked_about_and_booked_once_if_they_want_it(
+        self, daemon: Daemon, google: Google, model: Model
+    ) -> None:
+        google.add_event("Stand-up", TEN, TEN + HOUR / 2)
+        item = propose(daemon, google, model)
+        google.add_event("Dentist", TEN + HOUR / 2, TEN + HOUR)
+        daemon.accept(item)
+        [again] = daemon.pending()
+        assert (again["kind"], again["asked"]) == ("meeting", 2)
+        assert again["asked_because"] == "at that time there is now: 10:30-11:00 Dentist"
+        assert "Plan" not in [event["summary"] for event in google.events.values()]
+        daemon.accept(again)
+        [draft] = daemon.pending()
+        assert draft["kind"] == "draft"
+        assert [event["summary"] for event in google.events.values()].count("Plan") == 1
+
+    def test_what_they_were_shown_is_not_asked_about_again(self, daemon: Daemon, google: Google, model: Model) -> None:
+        google.add_event("Dentist", TEN, TEN + HOUR)
+        daemon.accept(propose(daemon, google, model))
+        [draft] = daemon.pending()
+        assert draft["kind"] == "draft"
+
+    def test_an_edit_is_looked_up_at_its_own_time(self, daemon: Daemon, google: Google, model: Model) -> None:
+        google.add_event("Dentist", TEN + 2 * HOUR, TEN + 3 * HOUR)
+        item = propose(daemon, google, model)
+        times = {"start_time": (TEN + 2 * HOUR).isoformat(), "end_time": (TEN + 3 * HOUR).isoformat()}
+        daemon.answer(item, "edit", item["args"] | times)
+        [again] = daemon.pending()
+        assert again["asked_because"] == "at that time there is now: 12:00-13:00 Dentist"
+        daemon.answer(again, "ignore")
+        daemon.wait_for(lambda: not daemon.items(status="pending"), "nothing waits")
+        assert "Plan" not in [event["summary"] for event in google.events.values()]
+
+
+class TestUnusualTimes:
+    def test_one_that_is_over_is_told_to_the_model(self, daemon: Daemon, google: Google, model: Model) -> None:
+        over = meeting(datetime(2024, 12, 3, 14, tzinfo=UTC))
+        model.script([[over], [PLAN]])
+        google.deliver(BOB, "Planning", "Could we meet on Monday at ten?")
+        [item] = daemon.pending()
+        [told] = model.calls("response")[1].tool_results
+        assert told.startswith("Error: start_time, end_time: that is over, it is ")
+        assert item["args"]["start_time"] == TEN.isoformat()
+        refused = daemon.decide(item["id"], "edit", item["args"] | dict(over.args))
+        assert refused.status_code == 422
+        assert "that is over" in refused.text
+
+    def test_one_at_night_is_marked_wherever_it_is_reviewed(self, daemon: Daemon, google: Google, model: Model) -> None:
+        model.script([[meeting(TEN + 13 * HOUR)], [DONE]])
+        google.deliver(BOB, "Planning", "Could we meet on Monday at eleven?")
+        [item] = daemon.pending()
+        said = "Look at the time: it is at night, 23:00 to 23:45"
+        assert [(mark["kind"], mark["text"]) for mark in item["marks"]] == [("time", said)]
+        assert said in daemon.http.get(f"/items/{item['id']}").text
+        assert said in daemon.cli("inbox", "show", item["id"])
+        assert said in str(daemon.http.get(f"/threads/{item['run']}").json())
+        earlier = {"start_time": TEN.isoformat(), "end_time": (TEN + HOUR).isoformat()}
+        daemon.answer(item, "edit", item["args"] | earlier)
+        assert daemon.item(item["id"])["marks"] == []
+
+
 class TestWhoseTimeItIs:
     @pytest.mark.parametrize(
         ("running", "expected"),

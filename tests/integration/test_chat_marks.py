@@ -90,6 +90,13 @@ async def test_an_event_of_their_own_bears_none_however_they_say_it(
     assert await marks(home, model, request_, [tool("create_event", title="lunch", **times)]) == []
 
 
+async def test_an_event_that_is_over_is_marked(home: Home, model: Model, mails: tuple[str, str]) -> None:
+    before = NOON - timedelta(days=30)
+    times = {"start": before.isoformat(), "end": (before + timedelta(hours=1)).isoformat()}
+    invite = [tool("create_event", title="lunch", **times)]
+    assert await marks(home, model, f"Put lunch in my calendar for {before:%d %B} at 12", invite) == ["time"]
+
+
 @pytest.mark.parametrize(
     ("to", "called", "kinds"),
     [

@@ -11,6 +11,7 @@ from email_assistant.google.calendar import Event
 from email_assistant.settings import Settings
 from email_assistant.settings.values import WorkingHours
 from email_assistant.tools.check_calendar import free_slots, told
+from email_assistant.tools.meeting_time import unusual
 
 BERLIN = ZoneInfo("Europe/Berlin")
 MONDAY = date(2031, 6, 2)
@@ -132,3 +133,37 @@ class TestWorkingHours:
     def test_what_is_not_understood_is_refused_at_start(self, text: str) -> None:
         with pytest.raises(ValidationError, match="takes hours, such as 09:00-18:00"):
             Settings(working_hours=text)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "said"),
+    [
+        ("2031-06-02T10:00", "2031-06-02T11:00", []),
+        ("2031-06-02T19:00", "2031-06-02T21:30", []),
+        ("2031-06-02T23:00", "2031-06-02T23:30", ["it is at night, 23:00 to 23:30"]),
+        ("2031-06-02T21:30", "2031-06-02T22:30", ["it is at night, 21:30 to 22:30"]),
+        ("2031-06-03T05:30", "2031-06-03T06:15", ["it is at night, 05:30 to 06:15"]),
+        ("2031-06-02T23:00-04:00", "2031-06-02T23:30-04:00", ["it is at night, 05:00 to 05:30"]),
+        ("2031-06-07T10:00", "2031-06-07T11:00", ["it is on a day off, Saturday"]),
+        ("2031-06-07T23:00", "2031-06-08T00:30", ["it is on a day off, Saturday", "it is at night, 23:00 to 00:30"]),
+        ("2031-06-02T10:00", "2031-06-03T10:01", ["it lasts more than a day"]),
+        ("2031-06-07", "2031-06-14", []),
+        ("2024-12-03T14:00", "2024-12-03T14:30", ["it is over already"]),
+        ("2024-12-03", "2024-12-04", ["it is over already"]),
+        ("2031-05-30T11:30", "2031-05-30T12:30", ["it has begun already"]),
+        ("2031-06-07T10:00", "", ["it is on a day off, Saturday"]),
+        ("", "", []),
+        ("soon", "later", []),
+    ],
+)
+@pytest.mark.parametrize("names", [("start_time", "end_time"), ("start", "end")])
+def test_what_is_unusual_of_a_time_is_said(names: tuple[str, str], start: str, end: str, said: list[str]) -> None:
+    arguments = {"title": "Plan", **dict(zip(names, (start, end), strict=True))}
+    noon = datetime(2031, 5, 30, 12, tzinfo=BERLIN)
+    assert list(unusual(arguments, BERLIN, WorkingHours.parse("Mon-Fri 09:00-18:00"), noon)) == said
+
+
+def test_nothing_is_unusual_within_the_hours_that_one_works() -> None:
+    early = {"start": "2031-06-03T05:00", "end": "2031-06-03T06:00"}
+    noon = datetime(2031, 5, 30, 12, tzinfo=BERLIN)
+    assert not [*unusual(early, BERLIN, WorkingHours.parse("05:00-13:00"), noon)]
