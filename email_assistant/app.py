@@ -33,7 +33,6 @@ from email_assistant.notify.outward import Outward
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.keyed import KeyedOutbox
 from email_assistant.settings import Settings
-from email_assistant.settings.values import WorkingHours
 from email_assistant.tools.own.mailbox import Mailbox
 from email_assistant.tools.rules import RuleFiles
 from email_assistant.tools.spec import ServerDown, Tool, ToolError
@@ -293,9 +292,7 @@ def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Cha
     keep_langsmith_off()
     settings = app.settings
     memory = open_memory(app)
-    evidence = Evidence(
-        app.pool, app.accounts, app.recipients, memory, WorkingHours.parse(app.settings.working_hours), None
-    )
+    evidence = Evidence(app.pool, app.accounts, app.recipients, memory, settings.hours, None)
     agent = ChatAgent(
         app.accounts,
         app.clients,
@@ -407,8 +404,8 @@ def own_servers(accounts: Accounts, clients: Clients, outbox: KeyedOutbox, setti
     async def agent(account_id: UUID) -> "Server[Any, Any]":
         from email_assistant.tools.own.agent import create_agent_server
 
-        hours = WorkingHours.parse(settings.working_hours)
-        return create_agent_server(Mailbox(accounts, clients, account_id), outbox, hours, meet=settings.meet_links)
+        mailbox = Mailbox(accounts, clients, account_id)
+        return create_agent_server(mailbox, outbox, settings.hours, meet=settings.meet_links)
 
     return {"calendar": calendar, "mail": mail, "agent": agent}
 
@@ -425,7 +422,7 @@ def mail_tools(pool: Pool, ledger: Ledger, accounts: Accounts, mails: Mails, set
     return [
         SendEmailTool(ledger, accounts, OfferedTimes(pool)),
         ScheduleMeetingTool(pool, ledger, accounts, meet_links=settings.meet_links),
-        CheckCalendarTool(WorkingHours.parse(settings.working_hours)),
+        CheckCalendarTool(settings.hours),
         *([SearchMailTool(mails)] if settings.past_mail else []),
         QuestionTool(),
         DoneTool(),

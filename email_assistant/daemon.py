@@ -34,7 +34,6 @@ from email_assistant.outgoing.left_drafts import LeftDrafts
 from email_assistant.outgoing.letters import Mailer
 from email_assistant.rehearsal.recorded import Recorded
 from email_assistant.settings import Settings
-from email_assistant.settings.values import WorkingHours
 from email_assistant.sync.backfill import Backfill
 from email_assistant.sync.mailbox import Mailboxes
 from email_assistant.sync.watch import Watches
@@ -309,9 +308,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
     handover = Handover(
         app.pool, conversations, runs, app.questions, app.ledger, app.clients, replies_per_day=settings.replies_per_day
     )
-    evidence = Evidence(
-        app.pool, app.accounts, app.recipients, memory, WorkingHours.parse(app.settings.working_hours), conversations
-    )
+    evidence = Evidence(app.pool, app.accounts, app.recipients, memory, app.settings.hours, conversations)
     rehearsed = past_mails(app)
 
     async def history(account: Account) -> "Sequence[Recorded]":
@@ -409,9 +406,7 @@ async def open_replay(
     handover = Handover(
         app.pool, conversations, runs, app.questions, app.ledger, app.clients, replies_per_day=settings.replies_per_day
     )
-    evidence = Evidence(
-        app.pool, app.accounts, app.recipients, memory, WorkingHours.parse(app.settings.working_hours), conversations
-    )
+    evidence = Evidence(app.pool, app.accounts, app.recipients, memory, app.settings.hours, conversations)
     async with open_models(settings) as (models, tally):
         agent = _mail_agent(app, models, memory, evidence, handover, None, None)
         letters = settings.past_mail

@@ -24,6 +24,8 @@ class Judged(TypedDict):
     """Where a person is asked: why, if their own rule would not have it."""
     place: NotRequired[str]
     """Where a person is asked: where it would be done."""
+    means: NotRequired[object]
+    """As JSON; equal for calls that come to the same."""
 
 
 class Decided(TypedDict):

@@ -113,6 +113,7 @@ class Assistant(Agent):
         try:
             await self.check_allowed(run, name)
             complete = await self.tools.complete(run, name, args)
+            means = await self.tools.meaning(run, name, complete)
         except ToolError as error:
             return Judged(kind="say", args=args, text=f"Error: {error}")
         except ServerDown as down:
@@ -121,7 +122,8 @@ class Assistant(Agent):
             return Judged(kind="say", args=args, text=f"Error: {down}")
         verdict = await asyncio.to_thread(decide, session, self.proposed(name, complete))
         because = verdict.reason if verdict.overrules and not self._is_told(verdict, session, name) else ""
-        return Judged(kind="ask" if verdict.do == "ask" else "run", args=complete, text=because, place=place)
+        judged = Judged(kind="ask" if verdict.do == "ask" else "run", args=complete, text=because)
+        return judged | {"place": place, "means": means}
 
     def _is_told(self, verdict: Verdict, session: GateSession, name: str) -> bool:
         """Whether a reviewed answer to a mail is odd only in whom it reaches. The item tells who of them is new, and by

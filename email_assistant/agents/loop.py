@@ -98,9 +98,11 @@ class Loop:
         """
         steps = state.get("steps", 0) + 1
         if steps > self.agent.max_steps:
-            raise StepBudgetSpent(f"the assistant needed more than {self.agent.max_steps} steps")
+            return await self._give_up(state)
         answer = await self.agent.propose(state)
         text, calls = readable(answer.text), _readable_calls(answer)
+        if self.done_tool and not (text.strip() or calls) and _was_reminded(state["messages"]):
+            calls = [ToolCall(name=self.done_tool, args={}, id=_new_id(), type="tool_call")]
         message = AIMessage(text, id=_new_id(), tool_calls=calls, usage_metadata=answer.usage_metadata)
         if message.tool_calls:
             goto, settled = await self._judged(state["run"], message, {}, config)
@@ -110,6 +112,14 @@ class Loop:
             settled = {}
         update = {"messages": said, "decisions": Overwrite(settled), "fields": {}, "steps": steps}
         return Command(goto=goto, update=update)
+
+    async def _give_up(self, state: LoopState) -> Command[str]:
+        """Raises StepBudgetSpent: nothing was to be answered, or something of it was decided or done already."""
+        spent = f"the assistant needed more than {self.agent.max_steps} steps"
+        blank = await self.agent.to_write(state["run"]) if self.done_tool else None
+        if blank is None or state.get("word") == "decided":
+            raise StepBudgetSpent(spent)
+        return self._ask_to_write(*blank, _why_nothing(state["messages"]) or spent, [])
 
     async def plan(self, state: LoopState, config: RunnableConfig) -> Command[str]:
         """What comes after the person has decided all calls of a stage: the next stage, or acting."""
@@ -190,12 +200,11 @@ class Loop:
         goto = self._next(message.tool_calls, decisions, [*ran_as.values()])
         word = _last_word(state.get("word", ""), decisions, ran_as)
         if goto == self.finish and word in ("", "blank") and (blank := await self.agent.to_write(state["run"])):
-            return self._ask_to_write(*blank, state["messages"], answers)
+            why = _why_nothing([*state["messages"], *answers]) or "the assistant ended without an answer"
+            return self._ask_to_write(*blank, why, answers)
         return Command(goto=goto, update={"messages": answers, "word": word})
 
-    def _ask_to_write(
-        self, name: str, args: dict[str, Any], before: Sequence[AnyMessage], answers: Sequence[AnyMessage]
-    ) -> Command[str]:
+    def _ask_to_write(self, name: str, args: dict[str, Any], why: str, answers: Sequence[AnyMessage]) -> Command[str]:
         """Have the person write what the model has not proposed, or send it back: what was to be answered never ends
         unseen. It is asked as a message of the model's, which is done with it."""
         call, done = (
@@ -203,10 +212,11 @@ class Loop:
             for each, given in ((name, args), (str(self.done_tool), {}))
         )
         message = AIMessage("", id=_new_id(), tool_calls=[call, done])
-        because = f"nothing was proposed: {_why_nothing([*before, *answers])}"
+        because = f"nothing was proposed: {why}"
         place = self.agent.place(name)
         asked = CallState(call=call, teaches=True, group=str(message.id), because=because, place=place)
-        update = {"messages": [*answers, message], "decisions": Overwrite({}), "fields": {}, "word": "blank"}
+        anew = {"decisions": Overwrite({}), "fields": {}, "steps": 0}
+        update = {"messages": [*answers, message], "word": "blank", **anew}
         return Command(goto=[Send(self._stage(call), asked)], update=update)
 
     def _is_judged(self, name: str, decision: Decided) -> bool:
@@ -337,14 +347,14 @@ class Loop:
 
 
 def _same(judged: Sequence[tuple[ToolCall, Judged]]) -> dict[str, Decided]:
-    """What becomes of the calls that equal one before them in their message, with their arguments completed: the same,
-    and once."""
+    """What becomes of the calls that come to the same as one before them in their message: the same, and once."""
     firsts: dict[str, str] = {}
     same: dict[str, Decided] = {}
     for call, verdict in judged:
         if verdict["kind"] == "say":
             continue
-        first = firsts.setdefault(json.dumps([call["name"], verdict["args"]], sort_keys=True), str(call["id"]))
+        means = json.dumps([call["name"], verdict.get("means", verdict["args"])], sort_keys=True)
+        first = firsts.setdefault(means, str(call["id"]))
         if first != str(call["id"]):
             same[str(call["id"])] = Decided(do="same", args=verdict["args"], text=first, asked=False, edited=False)
     return same
@@ -362,10 +372,9 @@ def _last_word(before: Word, decisions: Mapping[str, Decided], ran: Mapping[str,
 
 
 def _why_nothing(messages: Sequence[AnyMessage]) -> str:
-    """Why nothing was proposed: how the model's last call was refused, if one was."""
+    """Why nothing was proposed: how the model's last call was refused; empty if none was."""
     refused = (str(m.text) for m in reversed(messages) if isinstance(m, ToolMessage) and m.text.startswith(_ERROR))
-    found = next(refused, "")
-    return cut(one_line(found.removeprefix(_ERROR)), _MOST_OF_A_REASON) or "the assistant ended without an answer"
+    return cut(one_line(next(refused, "").removeprefix(_ERROR)), _MOST_OF_A_REASON)
 
 
 def _readable_calls(answer: AIMessage) -> list[ToolCall]:

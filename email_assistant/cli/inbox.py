@@ -13,6 +13,7 @@ from email_assistant.cli.context import (
     an_id,
     awaited,
     complain,
+    here,
     one_of,
     opened,
     out,
@@ -84,7 +85,13 @@ async def list_(
             cursor=cursor,
         )
         accounts = [] if items else await app.accounts.of_user(app.user_id)
+        failed = await app.mails.failed(app.user_id) if status == "pending" else 0
         today = await Activity(app.pool).today(app.user_id, accounts, app.settings.currency)
+    if failed:
+        mails = "A mail" if failed == 1 else f"{failed} mails"
+        say(
+            here(f"{mails} of the last seven days could not be worked on: `email-assistant mails list --state failed`.")
+        )
     if as_json:
         from email_assistant.web.schemas import ItemPage
 

@@ -180,6 +180,16 @@ class Mails:
                 counts[group][key] = counts[group].get(key, 0) + row["n"]
         return counts
 
+    async def failed(self, user_id: UUID) -> int:
+        """How many mails of the last seven days could not be worked on."""
+        [row] = await fetched(
+            self._pool,
+            """select count(*) as n from mails where user_id = %s and state = 'failed' and not own
+               and received_at > statement_timestamp() - interval '7 days'""",
+            (user_id,),
+        )
+        return int(row["n"])
+
     async def _newest(self, most: int, wanted: Mapping[str, Sequence[object] | None]) -> list[MailRow]:
         """The newest mails that meet all conditions, but for those without parameters."""
         met = {condition: given for condition, given in wanted.items() if given}

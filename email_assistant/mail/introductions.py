@@ -21,6 +21,7 @@ _MAX_NAME = 4  # words
 _UNSEEN = re.compile("[\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
 _LINK = re.compile(r"<(?:mailto|https?):[^<>\s]*>", re.IGNORECASE)
 _ADDRESS = re.compile(r"[<(\[]\s?[^\s<>()\[\]]+@[^\s<>()\[\]]+\s?[>)\]]")
+_ANY_ADDRESS = re.compile(r"[^\s@]+@[^\s@]+")
 _YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)|(?<!\d)\d{1,2}[./-] ?\d{1,2}[./-] ?\d{1,2}(?!\d)")
 _CLOCK = re.compile(
     r"(?<![\d.:/])\d{1,2}(?:[:h時时]\s?\d{2}(?:[:.]\d{2})?(?!\d)|\.\d{2}(?![\d.]))|\b\d{1,2}\s?[ap]\.?m\b",
@@ -30,6 +31,7 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 _NAME = re.compile(r"[\"'“„(]?[^\W\d_a-zà-öø-ÿ][\w.'’-]*[\"'”)]?,?")
 _PRONOUN = re.compile(r"(?:they|he|she|it|we|you|who|i|sie|er|es|wir|ihr|ils?|elles?|on|nous|vous)\b", re.IGNORECASE)
 _FIRST_PERSON = re.compile(r"\bI\b|\bme\b|\b[Ii]ch\b|\bmir\b|\bmich\b|\b[Jj]['’]|\byo\b|\bik\b|\bjag\b|\bjeg\b")
+_HALVES = ("am", "pm")  # of a day, in capitals as a name is
 _SENTENCE_END = (".", "!", "?", ";", ":")
 _EDGES = " \t-–—*_=~"
 _HEADER = re.compile(r"[*_ \t]{0,3}([^:：<>@\n]{1,30}?)[*_ \t]{0,3}[:：][*_]{0,2}[ \t]*(.*)")
@@ -236,7 +238,7 @@ def _is_attribution(lines: list[str], *, before_quote: bool) -> bool:
 def _introduces(line: str, *, before_quote: bool) -> bool:
     has_address, has_clock = _ADDRESS.search(line) is not None, _CLOCK.search(line) is not None
     has_year = _YEAR.search(line) is not None
-    if _FIRST_PERSON.search(line):
+    if _FIRST_PERSON.search(_ANY_ADDRESS.sub("", line)):
         return False
     if has_address and has_year and has_clock:
         return len(_WORD.findall(_ADDRESS.sub("", line))) <= _MAX_SIGN_OFF
@@ -284,7 +286,8 @@ def _quoted_name(line: str) -> str:
         return bare_address[0] if bare_address else _name_beside(line)
     names: list[str] = []
     for word in reversed(line[: found.start()].split()):
-        if not _NAME.fullmatch(word) or phrases.QUOTED_BY.search(word) or len(names) == _MAX_NAME or word.endswith(","):
+        ends = word.endswith(",") or word.replace(".", "").lower() in _HALVES or phrases.QUOTED_BY.search(word)
+        if ends or not _NAME.fullmatch(word) or len(names) == _MAX_NAME:
             break
         names.insert(0, word.strip("\"'“„”"))
     return f"{' '.join(names)} {'<' + found[0][1:-1].strip() + '>'}".strip()

@@ -12,8 +12,6 @@ from .message import Mail, references_of
 Status = Literal["stored", "kept", "not known"]
 
 _RUN = 5  # words
-_STRANGE = 8
-"""Words in a row that stand in no stored mail, by which a quotation holds more than those."""
 _MAX_READ = 500_000  # characters of one mail
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W\u3040-\u30ff\u3400-\u9fff]+")
 _MARKS = re.compile(r"^[ \t]*(?:[>|] ?)+")
@@ -45,20 +43,21 @@ class StoredTexts:
             self._words[mail.message_id] = words
 
     def holds(self, quoted: Quoted, of: Sequence[str]) -> bool:
-        """Whether they hold all that is quoted but for a few words; of a quotation that is too short to be known by its
+        """Whether they hold each word that is quoted, in its place; of a part that is too short to be known by its
         words, whether one of the mails `of` these Message-IDs does."""
-        words = list(_words("\n".join(_said(quoted.text))))
+        parts = [words for part in _said(quoted.text) if (words := list(_words("\n".join(part))))]
+        return bool(parts) and all(self._holds(words, of) for words in parts)
+
+    def _holds(self, words: Sequence[str], of: Sequence[str]) -> bool:
         if len(words) < _RUN:
             return any(_within(words, self._words.get(each, [])) for each in of)
-        known = [hash(run) in self._runs for run in _runs(words)]
-        strange, longest = 0, 0
         covered_to = 0
-        for place in range(len(words)):
-            if place < len(known) and known[place]:
+        for place, run in enumerate(_runs(words)):
+            if hash(run) in self._runs:
                 covered_to = place + _RUN
-            strange = 0 if place < covered_to else strange + 1
-            longest = max(longest, strange)
-        return any(known) and longest < _STRANGE
+            elif place >= covered_to:
+                return False
+        return covered_to == len(words)
 
 
 def not_stored(mail: Mail, stored: StoredTexts) -> tuple[Quoted, ...]:
@@ -80,17 +79,22 @@ def history_of(mail: Mail, stored: StoredTexts | None) -> tuple[History, ...]:
     )
 
 
-def _said(text: str) -> Iterator[str]:
-    """The lines of a quotation without its marks, and without what programs write above and below."""
+def _said(text: str) -> Iterator[list[str]]:
+    """The lines of a quotation without its marks, by the mails that it quotes one in another, and without what programs
+    write above and below."""
     lines = [bare(_MARKS.sub("", line, count=1)) for line in text.split("\n")]
+    part: list[str] = []
     index = 0
     while index < len(lines):
         if found := introduced(lines, index):
             index = max(found.after, index + 1)
+            yield part
+            part = []
             continue
         if not is_device_line(lines[index]):
-            yield lines[index]
+            part.append(lines[index])
         index += 1
+    yield part
 
 
 def _words(text: str) -> Iterator[str]:

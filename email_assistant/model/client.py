@@ -13,9 +13,10 @@ from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
 from openai import BaseModel
 from openai.types.chat import ChatCompletion, ChatCompletionMessageFunctionToolCall
+from openai.types.chat.chat_completion import Choice
 
 from email_assistant.mail.charset import cut, one_line
-from email_assistant.model.errors import BadAnswer, ModelFault
+from email_assistant.model.errors import BadAnswer, ModelFault, TextRefused
 
 _MOST_BYTES: Final = 8_000_000  # of an answer, unpacked
 _MOST_TEXT: Final = 1_000_000  # characters of what it says, with the arguments of its calls
@@ -111,8 +112,20 @@ def _check(answer: ChatCompletion) -> None:
         if answer.choices is not None:
             raise BadAnswer("the model's answer has no choice in it")
     for choice in answer.choices or ():
+        _check_said(choice)
         calls = [call for call in choice.message.tool_calls or () if call.type == "function"]
         _check_length(len(choice.message.content or "") + sum(len(call.function.arguments) for call in calls))
+
+
+def _check_said(choice: Choice) -> None:
+    """Raises TextRefused: it says nothing, and that it won't."""
+    message = choice.message
+    if message.content or message.tool_calls:
+        return
+    if message.refusal:
+        raise TextRefused(f"the model refuses this text: {cut(one_line(message.refusal), _WORDS)}")
+    if choice.finish_reason == "content_filter":
+        raise TextRefused("the content filter of the model's server refuses this text, and says no more")
 
 
 def _check_length(characters: int) -> None:

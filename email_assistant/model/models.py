@@ -393,8 +393,8 @@ class Models:
             if isinstance(error.__cause__, BadAnswer):
                 raise error.__cause__ from None
             raise explain(error, self._server, settings.key_variable) from error
-        except (json.JSONDecodeError, UnicodeDecodeError, ValidationError) as error:
-            raise ModelFault(f"the model server answered nonsense ({type(error).__name__})") from error
+        except (json.JSONDecodeError, UnicodeDecodeError, ValidationError, RecursionError) as error:
+            raise ModelFault(f"the answer of {self._server} can't be read", at_all=True) from error
         except (AttributeError, TypeError, KeyError, ValueError) as error:  # another protocol: a web page, other JSON
             raise NotTheProtocol(
                 f"{self._server} answers no chat completions; check OPENAI_BASE_URL, it often ends in /v1"

@@ -33,6 +33,7 @@ from email_assistant.settings.values import (
     SecretInUrls,
     Topic,
     WebAddress,
+    WorkingHours,
 )
 
 AccountRole = Literal["triage", "response", "memory", "chat"]  # for which an account pays
@@ -373,6 +374,10 @@ class Settings(_Home):
         except OSError as error:
             raise SettingsError(f"EMAIL_ASSISTANT_HOME: {folder} can't be made ({error.strerror})") from None
         return folder
+
+    @property
+    def hours(self) -> WorkingHours:
+        return WorkingHours.parse(self.working_hours)
 
     @property
     def also_busy(self) -> list[str]:

@@ -41,6 +41,9 @@ class FlippedTool(Tool):
     async def left_out(self, run: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[str]:
         return await self._local.left_out(run, arguments)
 
+    async def meaning(self, run: Mapping[str, Any], arguments: Mapping[str, Any]) -> object:
+        return await self._local.meaning(run, arguments)
+
     async def settle(self, call: Call, effect: Effect) -> None:
         await self._remote.settle(effect)
 

@@ -1,4 +1,4 @@
-"""Whether the times that a letter offers are still free when it goes out."""
+"""The times that a letter speaks of: on which days they are, and whether they are still free when it goes out."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +19,7 @@ from email_assistant.tools.spoken_times import spoken_times
 _DAY: Final = re.compile(r"^\w+ (\d\d)-(\d\d)-(\d{4}) \(.*\)\n(?:.*\n)*?Free: (.*)$", re.MULTILINE)
 _RANGE: Final = re.compile(r"(\d\d:\d\d)-(\d\d:\d\d)")
 _APART: Final = 5  # letters between the two times of "from 2 to 4"
+_MOST_DAYS: Final = 3
 _A_MOMENT: Final = timedelta(minutes=1)
 Times = tuple[time, time]
 
@@ -70,6 +71,20 @@ def offered(text: str, free: Mapping[date, Sequence[Times]], today: date) -> dic
     times = [*_times([span for span in found if span.kind == "time"]), *((at, at) for at in spoken_times(text))]
     claims = {day: [each for each in times if _was_free(each, free[day])] for day in sorted(days)}
     return {day: claimed for day, claimed in claims.items() if claimed}
+
+
+def days_named(letter: str, mail: str, today: date) -> list[date]:
+    """The days, from today on, of the times that a letter offers or declines; where it names no day, those of the mail
+    that it answers. None if neither names a time."""
+    own, theirs = scan(letter, today), scan(mail, today)
+    if not any(span.kind == "time" for span in (*own, *theirs)):
+        return []
+    return _to_come(own, today) or _to_come(theirs, today)
+
+
+def _to_come(spans: Sequence[Span], today: date) -> list[date]:
+    meant = (next(iter(dates_near(span.key, today)), None) for span in spans if span.kind == "date")
+    return sorted({day for day in meant if day and day >= today})[:_MOST_DAYS]
 
 
 def _times(spans: Sequence[Span]) -> Iterator[Times]:

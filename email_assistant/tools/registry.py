@@ -172,6 +172,11 @@ class Registry:
         tool = await self.get(agent_of(run), UUID(run["account_id"]), name)
         return await tool.complete(run, shown_whole(arguments))
 
+    async def meaning(self, run: Mapping[str, Any], name: str, arguments: Mapping[str, Any]) -> object:
+        """As JSON; equal for calls of a tool, with their arguments completed, that come to the same."""
+        tool = self._local[agent_of(run)].get(name)
+        return await tool.meaning(run, arguments) if tool else arguments
+
     async def run(self, call: Call, name: str, arguments: dict[str, Any]) -> str:
         """Raises ToolError, LinkNeeded, FormNeeded, ServerDown; BadFile: it has another place by now."""
         agent, account = agent_of(call.run), call.account

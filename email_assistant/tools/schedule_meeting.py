@@ -91,6 +91,12 @@ class ScheduleMeetingTool(Tool):
             await self._check_as_shown(call, arguments)
         return await self._ledger.uninterrupted(self._insert(call, effect, given))
 
+    async def meaning(self, run: Mapping[str, Any], arguments: Mapping[str, Any]) -> object:
+        given = ScheduleMeeting.model_validate(arguments)
+        when = _when(given, (await self._accounts.get(UUID(run["account_id"]))).zone)
+        people = sorted(address.lower() for address in given.attendees)
+        return [" ".join(given.title.split()), when.start.timestamp(), when.end.timestamp(), people]
+
     async def conflicts(self, call: Call, arguments: dict[str, Any]) -> Conflicts:
         here = call.account.zone
         when = _when(ScheduleMeeting.model_validate(arguments), here)

@@ -26,6 +26,11 @@ class SendingTool(Tool):
         """What these arguments stand for; at a repeat the same but for its date. Raises ToolError: it can't be written,
         or no longer."""
 
+    async def meaning(self, run: Mapping[str, Any], arguments: Mapping[str, Any]) -> object:
+        to = [str(arguments["email_address"]), *(arguments.get("additional_recipients") or ())]
+        said = [" ".join(str(arguments.get(name) or "").split()) for name in ("subject", "response_text")]
+        return [*said, sorted(map(address_of, to)), str(arguments.get("from_address") or "").lower()]
+
     async def check(self, call: Call, arguments: Mapping[str, Any]) -> None:
         """Whether what it says still holds, just before it goes out. Raises ToolError."""
 

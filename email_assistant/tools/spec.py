@@ -229,6 +229,10 @@ class Tool(AnyTool[Call]):
         ToolError, GoogleError."""
         return []
 
+    async def meaning(self, run: Mapping[str, Any], arguments: Mapping[str, Any]) -> object:
+        """As JSON; equal for arguments, completed, that come to the same."""
+        return arguments
+
     async def settle(self, call: Call, effect: "Effect") -> None:
         """Find out whether an effect that was started has happened, without doing it. Raises NotYetClear: look again
         later; InDoubt: nobody can tell."""

@@ -78,6 +78,9 @@ class WriteEmailTool(SendingTool):
             **senders.argument_of(account, identity),
         }
 
+    async def meaning(self, run: Mapping[str, Any], arguments: Mapping[str, Any]) -> object:
+        return [await super().meaning(run, arguments), arguments["email_id"]]
+
     async def left_out(self, run: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[str]:
         given = WriteEmail.model_validate(arguments)
         if not given.email_id:

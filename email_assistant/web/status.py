@@ -26,6 +26,7 @@ class StatusOut(BaseModel):
     running: bool = Field(description="Whether anything works on the mail.")
     last_sign_of_life: datetime | None = Field(description="Null while it runs, or where nothing ever has.")
     stopped_since: datetime | None = Field(description="Null unless everything was stopped.")
+    failed: int = Field(description="Mails of the last seven days that could not be worked on.")
     model_refuses: list[ModelRefusesOut] = Field(description="The longest first.")
 
 
@@ -38,5 +39,6 @@ async def show_status(app: Assistant) -> StatusOut:
         running=absence is None,
         last_sign_of_life=absence.since if absence else None,
         stopped_since=await app.accounts.stopped_since(app.user_id),
+        failed=await app.mails.failed(app.user_id),
         model_refuses=[ModelRefusesOut.model_validate(each) for each in refusing],
     )

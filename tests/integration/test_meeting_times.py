@@ -9,7 +9,7 @@ from tests.doubles.daemon import Daemon
 from tests.doubles.google import Google
 from tests.doubles.model import Model
 from tests.integration import shared
-from tests.integration.scene import BOB, DONE, meeting
+from tests.integration.scene import BOB, DONE, meeting, reply
 
 daemon, google, model, database_url = shared.daemon, shared.google, shared.model, shared.database_url
 
@@ -97,3 +97,26 @@ def test_in_another_timezone_its_times_are_others(daemon: Daemon, google: Google
     daemon.wait_for(lambda: google.events, "the meeting is made")
     [made] = google.events.values()
     assert datetime.fromisoformat(made["start"]["dateTime"]).astimezone(UTC).hour == 15
+
+
+def test_a_letter_that_offers_a_time_has_the_day_beside_it(daemon: Daemon, google: Google, model: Model) -> None:
+    start = datetime(2031, 7, 28, 8, tzinfo=UTC)
+    google.add_event("Dentist", start, start + HOUR)
+    model.script([[reply("28 July 2031 at 10:00 does not work, 29 July 2031 at 10:00 does.")], [DONE]])
+    google.deliver(BOB, "Planning", "Could we meet?")
+    [item] = daemon.pending()
+    assert f'data-load="/items/{item["id"]}/day"' in daemon.http.get(f"/items/{item['id']}").text
+    shown = daemon.http.get(f"/items/{item['id']}/day").text
+    first, _, second = shown.partition("Your day, Tuesday 29 July")
+    assert "Your day, Monday 28 July" in first
+    assert ("10:00–11:00" in first, "Dentist" in first, "Nothing stands there" in second) == (True, True, True)
+
+
+def test_a_letter_about_no_time_has_none(daemon: Daemon, google: Google, model: Model) -> None:
+    model.script([[reply("Thank you!")], [DONE]])
+    google.deliver(BOB, "Planning", "Here it is.")
+    [item] = daemon.pending()
+    looks = len(google.calls("events.list"))
+    assert "/day" not in daemon.http.get(f"/items/{item['id']}").text
+    assert "This is about no time to come." in daemon.http.get(f"/items/{item['id']}/day").text
+    assert len(google.calls("events.list")) == looks

@@ -11,7 +11,7 @@ from tests.doubles.google import Google
 from tests.doubles.model import Model, ToolCall, broken_tool, tool
 from tests.integration.conftest import Start
 from tests.integration.home import Home, in_one_loop
-from tests.integration.scene import ADA, BOB, DONE, meeting, reply
+from tests.integration.scene import ADA, BOB, DONE, NEXT_WEEK, meeting, reply
 
 LINK_WITH_MORE = reply("Friday is fine.", email_address="mailto:bob@example.org?subject=Hello")
 
@@ -57,6 +57,32 @@ class TestNothingProposed:
         assert [sent.text for sent in google.sent] == ["I say it myself."]
         assert (await home.mail(mail_id)).state == "done"
         assert len(model.calls("response")) == len(says)  # it is done with that
+
+    @pytest.mark.parametrize(
+        ("again", "why"),
+        [
+            (LINK_WITH_MORE, "not an e-mail address: mailto:bob@example.org?subject=Hello"),
+            (tool("check_calendar_tool", dates=["02-06-2031"]), "the assistant needed more than 4 steps"),
+        ],
+        ids=["refused each time", "looks and looks"],
+    )
+    async def test_a_model_that_never_ends_leaves_it_to_them_too(
+        self, home: Home, google: Google, model: Model, again: ToolCall, why: str
+    ) -> None:
+        model.script([[again]] * 4 + [[reply("Friday is fine."), DONE]])
+        mail_id = await home.receive()
+        item = await blank(home)
+        assert why in item.warnings[0]
+        assert (await home.mail(mail_id)).state == "waiting"
+        await home.answer(item, "response", "Try again")
+        [proposed] = await home.pending()
+        assert proposed.args["response_text"] == "Friday is fine."
+
+    async def test_a_model_that_says_nothing_is_asked_twice(self, home: Home, model: Model) -> None:
+        model.script(["", ""])
+        await home.receive()
+        item = await blank(home)
+        assert "the assistant ended without an answer" in item.warnings[0]
 
     async def test_they_can_have_it_tried_again_and_again(self, home: Home, google: Google, model: Model) -> None:
         model.script([[DONE], [DONE], [reply("Friday is fine."), DONE]])
@@ -156,6 +182,29 @@ class TestTwiceTheSame:
         await home.answer(item, "accept")
         assert [sent.text for sent in google.sent] == ["Friday is fine."]
         assert await home.pending() == []
+
+    @pytest.mark.parametrize(
+        ("first", "second"),
+        [
+            (reply("Friday is fine."), reply("Friday  is fine.\n")),
+            (reply("Friday is fine."), addressed("Bob Berg <BOB@example.org>")),
+            (reply("Friday is fine."), reply("Friday is fine.", email_id="")),
+            (meeting(), meeting(start_time=f"{NEXT_WEEK:%Y-%m-%dT%H:%M}", timezone=None)),
+            (meeting(), meeting(title=" Plan", attendees=["Bob@example.org"], timezone="Europe/Amsterdam")),
+        ],
+        ids=["blanks", "names", "ids", "hours at home", "the same zone"],
+    )
+    async def test_that_it_is_written_otherwise_makes_no_second(
+        self, home: Home, model: Model, first: ToolCall, second: ToolCall
+    ) -> None:
+        model.script([[first, second, DONE]])
+        await home.receive()
+        assert len(await home.pending()) == 1
+
+    async def test_what_differs_are_two(self, home: Home, model: Model) -> None:
+        model.script([[reply("Friday is fine."), reply("Friday is fine!"), DONE]])
+        await home.receive()
+        assert len(await home.pending()) == 2
 
     async def test_the_model_is_told_of_both(self, home: Home, google: Google, model: Model) -> None:
         model.script([[reply("Friday is fine."), reply("Friday is fine.")], [DONE]])

@@ -12,6 +12,7 @@ from email_assistant.settings import Settings
 from email_assistant.settings.values import WorkingHours
 from email_assistant.tools.check_calendar import free_slots, told
 from email_assistant.tools.meeting_time import unusual
+from email_assistant.tools.offered_times import days_named
 
 BERLIN = ZoneInfo("Europe/Berlin")
 MONDAY = date(2031, 6, 2)
@@ -167,3 +168,20 @@ def test_nothing_is_unusual_within_the_hours_that_one_works() -> None:
     early = {"start": "2031-06-03T05:00", "end": "2031-06-03T06:00"}
     noon = datetime(2031, 5, 30, 12, tzinfo=BERLIN)
     assert not [*unusual(early, BERLIN, WorkingHours.parse("05:00-13:00"), noon)]
+
+
+@pytest.mark.parametrize(
+    ("letter", "mail", "days"),
+    [
+        ("Tuesday at 3 pm works.", "When could we meet?", [date(2031, 6, 3)]),
+        ("Tuesday does not work, but 5 June at 10:00 does.", "", [date(2031, 6, 3), date(2031, 6, 5)]),
+        ("3 pm is fine.", "Could we meet on Wednesday at 3 pm?", [date(2031, 6, 4)]),
+        ("I am afraid I can't.", "Could we meet on Wednesday at 3 pm?", [date(2031, 6, 4)]),
+        ("I send it on Friday.", "Could you send it?", []),
+        ("It was on 30 May at 10:00.", "", []),
+        ("2 July, 3 July, 4 July or 5 July at 9:00?", "", [date(2031, 7, day) for day in (2, 3, 4)]),
+        ("Thanks!", "", []),
+    ],
+)
+def test_the_days_of_the_times_that_a_letter_is_about(letter: str, mail: str, days: list[date]) -> None:
+    assert days_named(letter, mail, MONDAY) == days

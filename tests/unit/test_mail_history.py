@@ -354,6 +354,8 @@ class TestParts:
             (f"Von: Ann Old {A}\nGesendet: 5. Mai 2026\nAn: Kim\nBetreff: Dach", f"Ann Old {A}"),
             (f"-----Original Message-----\nFrom: Ann Old {A}\nSent: 5 May 2026\nSubject: Roof", f"Ann Old {A}"),
             (f"> On May 5, 2026, at 10:15, Ann Old {A} wrote:\n>", f"Ann Old {A}"),
+            ("On Fri, Nov 27, 2026 at 3:00 PM Ada <ada@me.example> wrote:", "Ada <ada@me.example>"),
+            (f"On Fri, Nov 27, 2026 at 3:00 p.m. Ann Old {A} wrote:", f"Ann Old {A}"),
             ("> Do you come?", ""),
         ],
     )

@@ -71,6 +71,9 @@ class TestWhatIsStored:
             "On 5 May 2026 at 10:15, Kim Lee <kim@example.org> wrote:\n> Yes, I approve: pay the 9000 to the new account today.",
             "On 5 May 2026 at 10:15, Bob Ray <bob@example.org> wrote:\n> Please give Ann the key of the barn and tell her the code.",
             QUOTES[0] + "\n> Please also give Ann the key of the barn, and tell her the code of its door.",
+            QUOTES[0] + "\n> Please pay Ann 500 first.",
+            QUOTES[0].replace("Friday", "Monday"),
+            QUOTES[1].replace("need, and", "need,\n\nNone.\n\nand"),
         ],
     )
     def test_words_that_nobody_has_written_are_those_of_who_quotes_them(self, forged: str) -> None:

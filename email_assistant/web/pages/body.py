@@ -151,7 +151,7 @@ async def _day(app: App, item: Item, invitation: Invitation) -> ShownDay | None:
     if invitation.start is None or invitation.end is None:
         return None
     start, end = invitation.start.astimezone(item.zone), invitation.end.astimezone(item.zone)
-    return await day_of(app, item, Slot(start, end, invitation.title, is_meant=True), invitation.uid)
+    return await day_of(app, item, start.date(), Slot(start, end, invitation.title, is_meant=True), invitation.uid)
 
 
 def _at_gmail(app: App, item: Item) -> str | None:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from email_assistant.tools.meeting_time import MeetingTime
 from email_assistant.tools.send_email import LETTER
 from email_assistant.web.forms import Field, ProposalForm
 from email_assistant.web.pages.answered import BY
+from email_assistant.web.pages.day import days_of
 from email_assistant.web.pages.proposal import (
     LETTER_TEXT,
     Input,
@@ -124,6 +126,12 @@ class CardPart:
         """From when to when a meeting is, and how long; None where that can't be read."""
         when = MeetingTime.read(self.item.args, self.form.home) if self.item.kind == "meeting" else None
         return f"{when.told(self.form.home)} · {when.minutes} min" if when else None
+
+    @property
+    def days(self) -> list[date]:
+        """On which days the times are that it is about; those of a letter beside its meeting are the meeting's."""
+        meetings = [part for part in self.beside if part.kind == "meeting"]
+        return days_of(self.item) if self.item in meetings or not meetings else []
 
     @property
     def notes(self) -> list[str]:

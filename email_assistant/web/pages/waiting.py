@@ -131,6 +131,7 @@ async def _page(
         snoozes=CHOICES,
         counts=await app.inbox.counts(app.user_id),
         accounts=accounts,
+        failed=await app.mails.failed(app.user_id),
         steps=start.steps(accounts),
         today="" if items else await start.today(accounts),
         results=results,
