@@ -58,7 +58,7 @@ THIS = re.compile(
     re.IGNORECASE,
 )
 """With a question or a request, it may be what stands below that is meant."""
-FRAMED = re.compile(r"(?P<left>[-–—_=*~#]{2,}+)\s?(?P<words>\S.{1,200}?)\s?[-–—_=*~#]{2,200}+")
+FRAMED = re.compile(r"(?P<left>[-–—_=*~#]{2,}+)\s{0,9}+(?P<words>\S.{1,200}?)\s?[-–—_=*~#]{2,200}+")
 """A line between dashes; which words stand there depends on the program and its language."""
 ATTRIBUTION = re.compile(
     r"on\b.{5,}\bwrote:|am\b.{5,}\bschrieb\b.*:"
