@@ -1,9 +1,10 @@
 """What an inbox item says: the mail, sender and subject first, then the formatted call."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from email_assistant.inbox.standing import TAKEN_FOR
 from email_assistant.mail.address import address_of
@@ -23,6 +24,10 @@ UNKNOWN_CONFLICTS = "The calendar could not be read: look yourself whether the t
 
 _EXCERPT = 3000
 """Characters."""
+_KEPT: Final = re.compile(
+    r"^\[(Quoted by [^\n]{1,500}, not found in this mailbox):\]\n(>[^\n]*(?:\n>[^\n]*)*+)", re.MULTILINE
+)
+_NOTE: Final = re.compile(r"\n\(([^\n]*)\)\Z")
 
 
 class Newer(TypedDict):
@@ -88,6 +93,13 @@ def mail_as_text(mail: Mail, kept: Sequence[Quoted] = ()) -> str:
     lines += ["", below] if below else []
     lines += [f"({mail.note})"] if mail.note else []
     return "\n".join(lines)
+
+
+def beside_its_text(mail_text: str) -> tuple[str, str, str]:
+    """Of a mail as text: whose words, that stand nowhere else, it quotes, and the quotation; and what is said of how it
+    could be read."""
+    quoted, note = _KEPT.search(mail_text), _NOTE.search(mail_text)
+    return quoted[1] if quoted else "", quoted[2] if quoted else "", note[1] if note else ""
 
 
 def describe(item: "Item", notes: Iterable[str]) -> str:

@@ -41,13 +41,13 @@ def is_stub(plain: str, rich: str) -> bool:
 
 
 def both(plain: str, rich: str) -> tuple[str, bool]:
-    """The plain part's text, and below it the lines of the HTML part that say something else; whether they differ in a
-    number, an address, a link or a whole sentence."""
+    """The plain part's text, and above it, where no history can take them for its own, the lines of the HTML part that
+    say something else; whether they differ in a number, an address, a link or a whole sentence."""
     first, second = _Said.of(plain[:_MAX_READ]), _Said.of(rich[:_MAX_READ])
     more = list(_strange(rich[:_MAX_READ], first))[:_MOST_LINES]
     missing = next(_strange(plain[:_MAX_READ], second), None)
     if more:
-        return "\n".join([plain.rstrip("\n"), "", "[Its HTML part says besides:]", *more]), True
+        return "\n".join(["[Its HTML part says besides:]", *more, "", "[Its text part:]", plain]), True
     return plain, missing is not None
 
 

@@ -7,12 +7,20 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from email_assistant.errors import AssistantError
-from email_assistant.inbox.describe import COUNTED, FIRST_ANSWER, NOT_IN_COPY, UNKNOWN_CONFLICTS, said_of
+from email_assistant.inbox.describe import (
+    COUNTED,
+    FIRST_ANSWER,
+    NOT_IN_COPY,
+    UNKNOWN_CONFLICTS,
+    beside_its_text,
+    said_of,
+)
 from email_assistant.inbox.refinements import Refined
 from email_assistant.inbox.sentences import cut, link_host, moment
 from email_assistant.mail.address import address_of
 from email_assistant.mail.charset import listed, plain
 from email_assistant.mail.passages import passages, unwrapped
+from email_assistant.mail.two_parts import DIFFER
 from email_assistant.web.wording import SIGNS, about, became, counted, kinds_of, name_of, span, waits, who
 
 
@@ -69,10 +77,12 @@ _environment.globals |= {
     "not_in_copy": NOT_IN_COPY,
     "calendars_text": COUNTED,
     "signs": SIGNS,
+    "parts_differ": DIFFER,
     "unknown_conflicts": UNKNOWN_CONFLICTS,
 }
 _environment.filters |= {
     "plain": plain,
+    "beside_its_text": beside_its_text,
     "passages": passages,
     "unwrapped": unwrapped,
     "address_of": address_of,

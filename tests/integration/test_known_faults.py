@@ -482,6 +482,29 @@ class TestFault13:
         assert not re.findall(r"<(?!/?mail\b)|xxx|yyy|zzz|padding", shown.mail.text)
         assert shown.prompt_tokens <= 900
 
+    def test_what_the_model_was_shown_besides_is_on_the_card(
+        self, daemon: Daemon, google: Google, model: Model
+    ) -> None:
+        model.script([[reply("Fine.")]])
+        mail = EmailMessage()
+        mail["From"], mail["To"], mail["Subject"] = BOB, ADA, "Adding you"
+        mail.set_content(
+            "Please send me 10 EUR on Monday.\n\nOn 5 May 2026 at 10:15, Carl C <carl@example.net> wrote:\n"
+            "> How many tiles does the roof of the barn need?\n"
+        )
+        mail.add_alternative("<p>Please send me 9000 EUR on Friday.</p>", subtype="html")
+        google.deliver_raw(mail.as_bytes())
+        [item] = daemon.pending()
+        page = daemon.http.get(f"/items/{item['id']}").text
+        assert "Of this mail: its text part and its HTML part say different things; both are given here." in page
+        assert "<summary>Quoted by Bob Berg, not found in this mailbox</summary>" in page
+        [shown, quoted] = re.findall(r'<div class="text" dir="auto">\s*(.*?)</div>', page, re.DOTALL)
+        assert "10 EUR on Monday" in shown
+        assert "How many tiles" in quoted
+        assert "9000 EUR on Friday" in shown
+        told = model.calls("response")[-1].text
+        assert all(each in told for each in ("9000 EUR on Friday", "[Quoted by Bob Berg, not found in this mailbox:]"))
+
     def test_a_mail_without_subject_is_answered(self, daemon: Daemon, google: Google, model: Model) -> None:
         model.script([[reply("Friday is fine."), DONE]])
         mail_id = google.deliver(BOB, None, ASKS)
