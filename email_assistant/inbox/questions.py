@@ -18,9 +18,11 @@ from email_assistant.inbox.describe import Overtaken, not_done
 from email_assistant.inbox.items import Item, read
 from email_assistant.inbox.kept import UnreadableAnswer, args_in, decision_in
 from email_assistant.inbox.recipients import Judged
+from email_assistant.inbox.refinements import Refined
 from email_assistant.inbox.standing import ACTS, asked_again
 from email_assistant.meters import meters
 from email_assistant.outgoing.entry import Effect
+from email_assistant.tools.send_email import is_blank
 
 log = logging.getLogger(__name__)
 
@@ -81,6 +83,8 @@ class Questions:
         for question in asked:
             value, judged = question.value, question.judged
             typed = next((again for each in overtaken if (again := each.typed_again(value))), None)
+            if is_blank(value["kind"], value["args"]) and (letter := await self._own_version(conn, run_id)):
+                typed = {"type": "edit", "args": {**value["args"], "response_text": letter}}
             row = {
                 **{name: value[name] for name in ("call_id", "kind", "action", "args", "allowed", "teaches")},
                 "interrupt_id": question.interrupt_id,
@@ -109,6 +113,13 @@ class Questions:
         cursor = await conn.execute(_SQL["overtaken"].encode(), {"run": run_id})
         found = [(row["kind"], args_in(row["args"]), decision_in(row["decision"])) for row in await cursor.fetchall()]
         return [Overtaken(kind, args, decision) for kind, args, decision in found if decision]
+
+    async def _own_version(self, conn: Connection, run_id: UUID) -> str | None:
+        """The letter that the person had written when they last said what should be different about a run's."""
+        cursor = await conn.execute(_SQL["said"].encode(), ([run_id],))
+        found = [decision_in(row["decision"]) for row in await cursor.fetchall() if row["kind"] == "draft"]
+        last = found[-1] if found else None
+        return Refined.of(str(last["args"])).letter if last and last["type"] == "response" else None
 
     async def ask_again(self, conn: Connection, effect: Effect, mail_text: str) -> None:
         """Ask the person about an effect that was refused, or of which nobody can tell whether it happened."""

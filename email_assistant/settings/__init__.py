@@ -353,13 +353,8 @@ class Settings(_Home):
         return self.openai_base_url or "OpenAI"
 
     def model_for(self, role: Role) -> str:
-        own = {
-            "triage": self.model_triage,
-            "response": self.model_response,
-            "memory": self.model_memory,
-            "chat": self.model_chat,
-        }
-        return own.get(role) or self.model
+        own: str | None = getattr(self, f"model_{role}", None)
+        return own or self.model
 
     @cached_property
     def folder(self) -> Path:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from email_assistant.inbox.items import Invalid, Item
+from email_assistant.inbox.refinements import Refined
 from tests.doubles.google import Google
 from tests.doubles.model import Model, ToolCall, broken_tool, tool
 from tests.integration.conftest import Start
@@ -77,6 +78,17 @@ class TestNothingProposed:
         await home.answer(item, "response", "Try again")
         [proposed] = await home.pending()
         assert proposed.args["response_text"] == "Friday is fine."
+
+    async def test_their_own_words_stay_where_nothing_is_proposed_again(self, home: Home, model: Model) -> None:
+        model.script([[DONE], [DONE], [DONE]])
+        await home.receive()
+        item = await blank(home)
+        await home.answer(item, "response", str(Refined("Try again", "Dear Bob,\n\nnot on Friday.")))
+        again = await blank(home)
+        assert again.taken_back
+        assert again.taken_back["args"]["response_text"] == "Dear Bob,\n\nnot on Friday."
+        await home.answer(again, "response", "Try again")
+        assert not (await blank(home)).taken_back
 
     async def test_a_model_that_says_nothing_is_asked_twice(self, home: Home, model: Model) -> None:
         model.script(["", ""])
