@@ -68,6 +68,7 @@ async def list_(
     as_json: AsJson = False,
 ) -> None:
     """Show what waits, longest first."""
+    from email_assistant.inbox.describe import NOBODY_KNOWN
     from email_assistant.inbox.listing import KINDS, SORTS, STATUSES
     from email_assistant.trail.activity import Activity
 
@@ -100,6 +101,8 @@ async def list_(
         done = f" Today: {today}." if today else ""
         out.print(f"Nothing waits for you.{done}" if status == "pending" else "Nothing.", soft_wrap=True)
     else:
+        if any(item.first_answer and not item.knows_letters for item in items):
+            say(NOBODY_KNOWN)
         _print_items(items)
         if following:
             out.print(f"More: the same with --cursor {following}", soft_wrap=True)

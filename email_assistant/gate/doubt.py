@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, Self
 from email_assistant.gate.prose import prose_of
 from email_assistant.mail.charset import listed, quoted
 
-DoubtKind = Literal["leak", "unfounded", "time"]
+DoubtKind = Literal["leak", "unfounded", "time", "blank"]
 _TO: Final = " to "
 _OWN: Final = "Said by nobody before, so it is the assistant's own"
 
@@ -33,6 +33,8 @@ class Doubt:
         """What is to be said of the value."""
         if self.kind == "unfounded":
             return _OWN
+        if self.kind == "blank":
+            return "Left to be filled in"
         if self.kind == "time":
             return f"Look at the time: {self.source}"
         have = "has" if len(self.unseen_by) == 1 else "have"

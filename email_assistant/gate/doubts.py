@@ -1,6 +1,7 @@
 """What a person must see of a proposal's text before they decide: what it tells somebody who never saw it, and what
 nobody has said."""
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from typing import Any, Final
@@ -12,6 +13,11 @@ from email_assistant.gate.sayings import parts_of
 from email_assistant.gate.vocabulary import TITLES
 
 _PASSING: Final = ("date", "time")
+_BLANK: Final = re.compile(
+    r"\[(?=[^\]\n]{0,60}[^\W\d_])[^\[\]\n]{1,60}\](?!\()|\{\{?[^{}\n]{1,60}\}\}?"
+    r"|<[A-Z][^<>@/\n]{2,40}>|(?<!_)_{4,60}(?!_)"
+)
+"""Left to be filled in, such as [Your Name]; a link in Markdown is none."""
 
 
 def doubts(
@@ -29,7 +35,8 @@ def doubts(
         sent: what the person wrote to anybody, which the call's writer has not read: what stands there is so, but for
             days and times, which pass.
     """
-    found = [_leak(fact, recipients) for fact in leaking(arguments, recipients, sources, day)]
+    found = [Doubt("blank", blank, "") for blank in _BLANK.findall(prose_of(arguments))]
+    found += [_leak(fact, recipients) for fact in leaking(arguments, recipients, sources, day)]
     called = parts_of(recipients)
     own = {fact.span for fact in lacking(arguments, [*sources, *sent], day)} if sent else None
     found += [

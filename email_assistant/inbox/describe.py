@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from email_assistant.inbox.items import Item
 
 FIRST_ANSWER = "First answer to them, as far as the mail here goes back"
+NOBODY_KNOWN = "No letter of yours is here yet: nobody counts as known."
 NOT_IN_COPY = "Not in copy"
 COUNTED = "Calendars that count"
 UNKNOWN_CONFLICTS = "The calendar could not be read: look yourself whether the time is free"
@@ -128,7 +129,7 @@ def remarks(item: "Item") -> Iterator[tuple[str, bool]]:
     whether it warns."""
     if item.left_out:
         yield f"{NOT_IN_COPY}: {listed(item.left_out)}", True
-    if item.first_answer:
+    if item.first_answer and item.knows_letters:
         yield f"{FIRST_ANSWER}: {item.first_answer}", False
     for conflict in item.conflicts or ():
         yield f"At that time: {conflict}", True

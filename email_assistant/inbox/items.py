@@ -96,6 +96,8 @@ class Item:
     """Likewise of what it says (`gate.doubt.Doubt`)."""
     first_answer: str | None
     """The From that it answers, if the mail that is stored knows of no mail to it."""
+    knows_letters: bool
+    """A letter of the person's is stored; else nobody counts as known, which is said once, and not of each."""
     left_out: list[str]
     """Who of the people of the mail that is answered would get no copy, as it was proposed; of very many, the last
     entry says how many more."""

@@ -8,6 +8,7 @@ coalesce(m.subject, r.input->>'request', b.tool) as subject, i.call_id, i.interr
 i.args::text as args, i.mail_text, i.marks::text as kept_marks, i.doubts::text as kept_doubts,
 case when not exists (select from effects e where e.account_id = i.account_id and e.state = 'done'
                       and e.recipient = i.first_answer) then i.first_answer end as first_answer,
+exists (select from mails l where l.account_id = i.account_id and l.own) as knows_letters,
 i.left_out, i.conflicts, i.calendars, i.asked,
 i.asked_because as refusal, i.because,
 coalesce(a.mode = 'shadow', false) as shadow,

@@ -64,8 +64,14 @@ def compose_mail(
 
 
 def with_signature(text: str, signature: str | None) -> str:
-    """The text as it is sent."""
-    return f"{text.rstrip()}\n\n-- \n{signature.strip()}\n" if signature and signature.strip() else text
+    """The text as it is sent; one that ends with the signature already is signed once."""
+    own = (signature or "").strip()
+    is_signed = (words := _words(own)) and _words(text)[-len(words) :] == words
+    return f"{text.rstrip()}\n\n-- \n{own}\n" if own and not is_signed else text
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.casefold())
 
 
 def reply_subject(subject: str) -> str:

@@ -10,6 +10,7 @@ from email_assistant.errors import AssistantError
 from email_assistant.inbox.describe import (
     COUNTED,
     FIRST_ANSWER,
+    NOBODY_KNOWN,
     NOT_IN_COPY,
     UNKNOWN_CONFLICTS,
     beside_its_text,
@@ -74,6 +75,7 @@ _environment.globals |= {
     "stand_ins": _stand_ins.get,
     "said_stopped": _stopped.get,
     "first_answer_text": FIRST_ANSWER,
+    "nobody_known": NOBODY_KNOWN,
     "not_in_copy": NOT_IN_COPY,
     "calendars_text": COUNTED,
     "signs": SIGNS,

@@ -103,6 +103,22 @@ class TestTold:
         assert (mark["kind"], mark["source"]) == ("leak", "your calendar")
         assert mark["text"].startswith("From your calendar, which bob@example.org has not seen, as far as is known: “")
 
+    async def test_what_is_left_to_be_filled_in(self, home: Home, model: Model, http: httpx.AsyncClient) -> None:
+        text = "Dear [Recipient's Name], see [the plan](https://a.example) [1] by ____.\n\n{your_name}"
+        model.script([[reply(text), DONE]])
+        await home.receive(text="Does Friday suit you?")
+        [item] = await home.pending()
+        marks = (await served(http, item))["marks"]
+        assert [mark["value"] for mark in marks if mark["kind"] == "blank"] == [
+            "[Recipient's Name]",
+            "____",
+            "{your_name}",
+        ]
+        said = "Left to be filled in: “[Recipient's Name]”, “____”, “{your_name}”"
+        assert said in shown(await http.get(f"/items/{item.id}"))
+        await home.decide(item, "edit", {**item.args, "response_text": "Dear Bob, by ____."})
+        assert [mark.value for mark in (await home.item(item)).marks if mark.kind == "blank"] == ["____"]
+
     async def test_an_honest_letter_bears_none(self, home: Home, model: Model, http: httpx.AsyncClient) -> None:
         model.script([[reply("Friday suits me. Your PIN is 4711."), DONE]])
         await home.receive(text="Does Friday suit you? My PIN is 4711.")

@@ -8,6 +8,7 @@ import httpx
 import pytest
 import pytest_asyncio
 
+from email_assistant.inbox.describe import NOBODY_KNOWN
 from email_assistant.inbox.items import Item
 from email_assistant.web.app import create_api
 from tests.doubles.daemon import Daemon
@@ -452,8 +453,9 @@ class TestLookalikes:
 @in_one_loop
 class TestShown:
     async def test_in_the_list_and_on_the_item_and_in_the_api(
-        self, home: Home, model: Model, http: httpx.AsyncClient
+        self, home: Home, google: Google, model: Model, http: httpx.AsyncClient
     ) -> None:
+        wrote(google, age=timedelta(days=1), To="carol@example.org")
         asks(model, EVE)
         await home.receive()
         item = await asked(home)
@@ -462,10 +464,22 @@ class TestShown:
             assert f"! {text}" in (await http.get(path)).text.replace("<strong><bdi>", "")
         page = (await http.get(f"/items/{item.id}")).text
         assert "First answer to them" in page
+        assert NOBODY_KNOWN not in (await http.get("/")).text
         [row] = (await http.get("/api/inbox")).json()["items"]
         assert row["marks"] == [{"kind": "new_recipient", "address": EVE, "text": text, "value": "", "source": ""}]
         assert (row["new_recipients"], row["first_answer"]) == ([EVE], "bob@example.org")
         assert row["description"].splitlines()[:2] == ["! Bob Berg: Lunch?", text]
+
+    async def test_that_nobody_can_be_known_is_said_once(
+        self, home: Home, model: Model, http: httpx.AsyncClient
+    ) -> None:
+        asks(model)
+        await home.receive()
+        item = await asked(home)
+        assert "First answer to them" not in (await http.get(f"/items/{item.id}")).text
+        assert (await http.get("/")).text.count(NOBODY_KNOWN) == 1
+        [row] = (await http.get("/api/inbox")).json()["items"]
+        assert row["first_answer"] == "bob@example.org"
 
 
 @in_one_loop

@@ -119,6 +119,21 @@ def test_a_reply_needs_a_recipient_and_a_timezone() -> None:
                       date=datetime(2026, 5, 5))  # noqa: DTZ001  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("text", "sent"),
+    [
+        ("Yes.\n\nBest regards,\nZoë Ray\nExample Ltd", "Yes.\n\nBest regards,\nZoë Ray\nExample Ltd"),
+        ("Yes.\n\nzoë ray, Example Ltd.\n", "Yes.\n\nzoë ray, Example Ltd.\n"),
+        ("Yes.\n\nZoë Ray", "Yes.\n\nZoë Ray\n\n-- \nZoë Ray\nExample Ltd\n"),
+        ("Zoë Ray of Example Ltd comes.", "Zoë Ray of Example Ltd comes.\n\n-- \nZoë Ray\nExample Ltd\n"),
+    ],
+)
+def test_a_letter_that_is_signed_already_is_signed_once(text: str, sent: str) -> None:
+    assert with_signature(text, "Zoë Ray\nExample Ltd") == sent
+    assert with_signature(text, None) == text
+    assert with_signature("Yes.", "\U0001f600") == "Yes.\n\n-- \n\U0001f600\n"
+
+
 def test_signature_is_marked_and_not_part_of_the_body() -> None:
     mail = parse_bytes(reply(text="Yes.\n", signature="Zoë\n+49 1"))
     assert mail.text == "Yes.\n\n-- \nZoë\n+49 1"
