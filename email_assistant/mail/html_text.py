@@ -7,23 +7,17 @@ otherwise lose its text (libxml2 cuts the tree) or exhaust the stack.
 import re
 from collections.abc import Mapping
 from html import unescape
-from typing import Literal
 
 from lxml import etree
 
 from .charset import readable
-from .html_style import BLACK, WHITE, Colour, hidden_classes, hides, ink, inline_style, is_alike, paper
+from .html_style import Element, Visibility, inline_style
 from .html_table import Table
 from .links import link_note
 
 _MAX_DEPTH = 300  # beyond it tags are only stripped: each stray end tag costs libxml2 a walk over all open elements
 _CHUNK = 16_384  # characters: an exception from a handler stops lxml only at the end of what it was fed
 
-# What the page leaves out, too (`rich`): nobody is to read what the other does not.
-_SKIPPED = frozenset(
-    {"script", "style", "title", "template", "svg", "select", "map", "noscript", "textarea", "iframe", "audio", "video"}
-    | {"canvas", "noembed", "noframes"}
-)
 _NEW_LINE = frozenset(
     {
         "address",
@@ -47,7 +41,6 @@ _NEW_PARAGRAPH = frozenset({"blockquote", "h1", "h2", "h3", "h4", "h5", "h6", "o
 _CELLS = frozenset({"td", "th"})
 _STRUCK = frozenset({"s", "strike", "del"})
 
-_FONT_SIZE = re.compile(r"font-size:(?:0*1(?:\.\d*)?p[xt]|([\d.]+|[a-z]+))")
 _TINY = re.compile(r"(?<![-\w])(?:width|height):[012](?:px)?(?:;|$)")
 _FILE_NAME = re.compile(r"\S{1,200}\.(?:png|jpe?g|gif|svg|webp|bmp)", re.IGNORECASE)
 _FILLER = re.compile("(?:[\u034f\u00ad\u200b-\u200f\u2007\u2060\ufeff]\\s*){3,}")
@@ -94,39 +87,24 @@ class _Renderer:
     """Receives lxml's parse events and writes lines."""
 
     def __init__(self, *, show_hidden: bool) -> None:
-        self._show_hidden = show_hidden
+        self._seen = Visibility(show_hidden=show_hidden)
         self._lines: list[str] = []
         self._line: list[str] = []
-        self._elements: list[_Element] = []
-        self._hidden_from = 0
         self._has_ink = False
         self._bullet = ""
         self._href = ""
         self._label: list[str] = []
         self._counters: list[int] = []
         self._tables: list[Table] = []
-        self._sheet: list[str] = []
-        self._hidden_classes: set[str] = set()
         self._superscripts: list[int] = []
-        self._paints = False
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        if len(self._elements) >= _MAX_DEPTH:
+        if len(self._seen.elements) >= _MAX_DEPTH:
             raise _TooDeepError
-        element = _Element(tag, attributes, self._elements[-1] if self._elements else None)
-        self._elements.append(element)
-        if self._hidden_from:
-            return
-        if tag == "style" and "(" in attributes.get("media", ""):
-            self._sheet.append("@media")
-        if tag in _SKIPPED or (self._hides(element, attributes) and not self._show_hidden):
-            self._hidden_from = len(self._elements)
-            return
-        self._break_before(tag)
-        self._open(tag, attributes)
-
-    def _hides(self, element: "_Element", attributes: Mapping[str, str]) -> bool:
-        return element.hidden or not self._hidden_classes.isdisjoint(attributes.get("class", "").lower().split())
+        self._seen.open(tag, attributes)
+        if not self._seen.is_hidden:
+            self._break_before(tag)
+            self._open(tag, attributes)
 
     def _open(self, tag: str, attributes: Mapping[str, str]) -> None:
         if tag == "br":
@@ -154,22 +132,15 @@ class _Renderer:
             self._tables[-1].start_cell(tag, attributes, len(self._lines))
 
     def end(self, tag: str) -> None:
-        if not self._hidden_from:
-            self._finish(tag, self._elements[-1])
-        elif len(self._elements) == self._hidden_from:
-            self._hidden_from = 0
-            sheet = "".join(self._sheet)
-            self._paints = self._paints or "background" in sheet.lower()
-            self._hidden_classes |= hidden_classes(sheet)
-            self._sheet.clear()
-        self._elements.pop()
+        if not self._seen.is_hidden:
+            self._finish(tag, self._seen.elements[-1])
+        self._seen.close()
 
     def data(self, text: str) -> None:
-        if self._elements and self._elements[-1].tag == "style":
-            self._sheet.append(text)
-        if self._hidden_from or (not self._show_hidden and self._elements and self._is_invisible(self._elements[-1])):
+        self._seen.read(text)
+        if not self._seen.shows_text:
             return
-        if not (self._elements and self._elements[-1].preformatted):
+        if not (self._seen.elements and self._seen.elements[-1].preformatted):
             self._write(_BLANKS.sub(" ", text))
             return
         first, *others = text.split("\n")
@@ -178,22 +149,13 @@ class _Renderer:
             self._line_break()
             self._write(line)
 
-    def _is_invisible(self, element: "_Element") -> bool:
-        """Whether text is too small to be seen, or of the colour that it stands on, as far as that is told here: what a
-        style sheet paints behind it is not read."""
-        if element.invisible or element.ink == "none":
-            return True
-        if element.paper == "unknown" or (element.classed and self._paints):
-            return False
-        return is_alike(element.ink, element.paper)
-
     def close(self) -> None:
         self._flush()
 
     def text(self) -> str:
         return "\n".join(self._lines)
 
-    def _finish(self, tag: str, element: "_Element") -> None:
+    def _finish(self, tag: str, element: Element) -> None:
         if tag == "a" and self._href:
             note, self._href = link_note(" ".join("".join(self._label).split()), self._href), ""
             self._write(note)
@@ -210,7 +172,7 @@ class _Renderer:
         if tag in _NEW_PARAGRAPH:
             self._blank_line()
 
-    def _finish_in_table(self, tag: str, element: "_Element") -> None:
+    def _finish_in_table(self, tag: str, element: Element) -> None:
         if tag in _CELLS or tag == "tr":
             self._flush(element.depth_of_quote)
         if tag in _CELLS:
@@ -239,7 +201,7 @@ class _Renderer:
             self._label.append(text)
 
     def _break_before(self, tag: str) -> None:
-        element = self._elements[-1]
+        element = self._seen.elements[-1]
         if tag in _NEW_LINE or tag in _NEW_PARAGRAPH or element.quotes:
             self._flush(element.depth_of_quote - element.quotes)
         if tag in _NEW_PARAGRAPH:
@@ -247,7 +209,7 @@ class _Renderer:
 
     def _flush(self, quote: int | None = None) -> None:
         """End the line, if there is one."""
-        current = self._elements[-1] if self._elements else None
+        current = self._seen.elements[-1] if self._seen.elements else None
         if quote is None:
             quote = current.depth_of_quote if current else 0
         has_ink, self._has_ink = self._has_ink, False
@@ -276,30 +238,6 @@ class _Renderer:
             return "- "
         self._counters[-1] += 1
         return f"{self._counters[-1]}. "
-
-
-class _Element:
-    """What an open element means for the text in it."""
-
-    __slots__ = ("classed", "depth_of_quote", "hidden", "ink", "invisible", "paper", "preformatted", "quotes", "tag")
-
-    def __init__(self, tag: str, attributes: Mapping[str, str], parent: "_Element | None") -> None:
-        self.tag = tag
-        style = inline_style(attributes)
-        kind = attributes.get("class", "")
-        self.hidden = tag not in ("html", "body") and ("hidden" in attributes or hides(style))
-        # Gmail indents with a plain <blockquote>; only these mark another mail's text.
-        self.quotes = tag == "blockquote" and (attributes.get("type") == "cite" or "quote" in kind)
-        self.depth_of_quote: int = (parent.depth_of_quote if parent else 0) + self.quotes
-        self.preformatted: bool = tag == "pre" or "white-space:pre" in style or bool(parent and parent.preformatted)
-        # Wrappers with size 0 are a layout trick; only text of that very size is invisible.
-        size = _FONT_SIZE.search(style)
-        self.invisible: bool = not (size[1] or "").strip("0.") if size else bool(parent and parent.invisible)
-        self.ink: Colour | Literal["none"] = ink(style, attributes) or (parent.ink if parent else BLACK)
-        self.paper: Colour | Literal["unknown"] = paper(style, attributes) or (parent.paper if parent else WHITE)
-        if "background" in attributes:  # a picture
-            self.paper = "unknown"
-        self.classed: bool = "class" in attributes or "id" in attributes or bool(parent and parent.classed)
 
 
 def _first_number(attributes: Mapping[str, str]) -> int:

@@ -16,7 +16,7 @@ import nh3
 from lxml import etree
 
 from .charset import plain, readable
-from .html_style import hides, inline_style
+from .html_style import SKIPPED, Visibility, inline_style
 from .links import host_of
 
 MOST_CHARACTERS: Final = 500_000  # of HTML, and twice as many once it is balanced; Gmail shows a fifth of that
@@ -27,10 +27,7 @@ _LONGEST_TEXT: Final = 2_000
 """Characters without a tag: the sanitiser takes the square of them to write those from U+0080 to U+00BF (nh3 0.3.8)."""
 
 _VOID: Final = frozenset({"br", "hr", "img", "col", "wbr"})
-_DROPPED: Final = frozenset(
-    {"script", "style", "title", "template", "svg", "math", "noscript", "iframe", "select"}
-    | {"textarea", "audio", "video", "canvas", "map", "frameset", "noframes", "noembed", "xmp", "plaintext", "head"}
-)
+_DROPPED: Final = SKIPPED | {"math", "frameset", "xmp", "plaintext", "head"}
 """Left out with all that stands in them."""
 _TAGS: Final = frozenset(
     {"a", "abbr", "b", "big", "blockquote", "br", "caption", "center", "cite", "code", "col", "colgroup", "dd", "del"}
@@ -94,18 +91,10 @@ def sanitised(html: str, pictures: Mapping[str, str] | None = None) -> Rich:
     """
     if len(html) > MOST_CHARACTERS:
         raise NotShown
-    reader = _Reader(pictures or {})
-    parser = etree.HTMLParser(target=reader, huge_tree=True, no_network=True)
     html = _NEVER_CLOSED.sub(r"\g<0></\1>", plain(html))
-    try:
-        for start in range(0, len(html), _CHUNK):
-            parser.feed(html[start : start + _CHUNK])
-        parser.close()
-    except etree.LxmlError:  # also where there is nothing to read
-        if reader.html:
-            raise NotShown from None
-    if len(reader.html) > 2 * MOST_CHARACTERS:
-        raise NotShown
+    reader = _read(html, _Reader(pictures or {}, show_hidden=False))
+    if not reader.has_text:  # as the text of such a mail is read, too
+        reader = _read(html, _Reader(pictures or {}, show_hidden=True))
     clean = nh3.clean(
         reader.html,
         tags=_TAGS,
@@ -120,6 +109,20 @@ def sanitised(html: str, pictures: Mapping[str, str] | None = None) -> Rich:
         set_tag_attribute_values={"a": {"target": "_blank"}},
     )
     return Rich(clean, tuple(reader.pictures)[:_MOST_PICTURES], tuple(reader.hidden)[:_MOST_PICTURES])
+
+
+def _read(html: str, reader: "_Reader") -> "_Reader":
+    parser = etree.HTMLParser(target=reader, huge_tree=True, no_network=True)
+    try:
+        for start in range(0, len(html), _CHUNK):
+            parser.feed(html[start : start + _CHUNK])
+        parser.close()
+    except etree.LxmlError:  # also where there is nothing to read
+        if reader.html:
+            raise NotShown from None
+    if len(reader.html) > 2 * MOST_CHARACTERS:
+        raise NotShown
+    return reader
 
 
 def _filter(pictures: Mapping[str, str]) -> Callable[[str, str, str], str | None]:
@@ -140,8 +143,10 @@ def _filter(pictures: Mapping[str, str]) -> Callable[[str, str, str], str | None
 class _Reader:
     """Receives lxml's parse events and writes them down again, balanced."""
 
-    def __init__(self, shown: Mapping[str, str]) -> None:
+    def __init__(self, shown: Mapping[str, str], *, show_hidden: bool) -> None:
         self._shown = shown
+        self._seen = Visibility(show_hidden=show_hidden)
+        self._left_out = {"class", "id", *(["style"] if show_hidden else [])}
         self._written: list[str] = []
         self._open: list[str] = []  # what ends each open element
         self._dropped_from = 0
@@ -150,6 +155,7 @@ class _Reader:
         self._href = ""
         self._label: list[str] = []
         self._length = 0  # of the text since one was last parted from the next
+        self.has_text = False
         self.pictures: dict[str, None] = {}
         self.hidden: dict[str, None] = {}
 
@@ -161,18 +167,20 @@ class _Reader:
         if len(self._open) >= _MAX_DEPTH:
             raise NotShown
         self._open.append("")
+        self._seen.open(tag, attributes)
         if self._dropped_from:
             return
-        if not self._unseen_from and _is_unseen(attributes):
+        if not self._unseen_from and (self._seen.is_hidden or _TINY.search(inline_style(attributes))):
             self._unseen_from = len(self._open)
         if tag in _DROPPED:
             self._dropped_from = len(self._open)
         elif tag == "img":
             self._picture(attributes)
-        elif tag in _TAGS:
+        elif tag in _TAGS and not self._seen.is_hidden:
             self._element(tag, attributes)
 
     def end(self, tag: str) -> None:
+        self._seen.close()
         if not self._dropped_from:
             self._written.append(self._open[-1])
             if tag == "a":
@@ -186,11 +194,14 @@ class _Reader:
         self._open.pop()
 
     def data(self, text: str) -> None:
-        if not self._dropped_from:
-            for start in range(0, len(text), _LONGEST_TEXT):
-                self._text(text[start : start + _LONGEST_TEXT])
-            if self._href:
-                self._label.append(text)
+        self._seen.read(text)
+        if self._dropped_from or not self._seen.shows_text:
+            return
+        self.has_text = self.has_text or not text.isspace()
+        for start in range(0, len(text), _LONGEST_TEXT):
+            self._text(text[start : start + _LONGEST_TEXT])
+        if self._href:
+            self._label.append(text)
 
     def close(self) -> None:
         return
@@ -212,7 +223,7 @@ class _Reader:
             end += "</details>"
         if tag == "a":
             self._href, self._label = attributes.get("href", "").strip(), []
-        kept = {name: value for name, value in attributes.items() if name not in ("class", "id")}
+        kept = {name: value for name, value in attributes.items() if name not in self._left_out}
         self._written.append(f"<{tag}{_written(kept)}>")
         self._open[-1] = end
 
@@ -261,8 +272,3 @@ def _quotes(tag: str, attributes: Mapping[str, str]) -> bool:
 
 def _has_tiny_sides(attributes: Mapping[str, str]) -> bool:
     return any(attributes.get(name, "").strip().removesuffix("px") in ("0", "1", "2") for name in _SIZES)
-
-
-def _is_unseen(attributes: Mapping[str, str]) -> bool:
-    style = inline_style(attributes)
-    return hides(style) or _TINY.search(style) is not None

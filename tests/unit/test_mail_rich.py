@@ -346,3 +346,43 @@ class TestTimesOfACalendar:
         zones = f"BEGIN:VTIMEZONE\nTZID:Own\n{rule * 1000}END:VTIMEZONE\n"
         text = calendar_of(f"DTSTART;TZID=Own:20310602T080000\nRDATE;TZID=Own:{dates}", zones=zones)
         assert "[Calendar invitation: Roof; 2031-06-02 08:00" in summarise(text)
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        '<span style="color:hsl(0,0%,100%)">9000</span>',
+        '<span style="color:hsl(120deg 100% 100%)">9000</span>',
+        '<span style="color: rgb(255 255 255)">9000</span>',
+        '<span style="color:rgb(0 0 0 / 0)">9000</span>',
+        '<span style="COLOR : WHITE !important">9000</span>',
+        '<span style="font:0/0 a">9000</span>',
+        '<span style="visibility:hidden">9000</span>',
+        '<span style="opacity:0">9000</span>',
+        '<span style="mso-hide:all">9000</span>',
+        '<div style="max-height:0">9000</div>',
+        "<b hidden>9000</b>",
+        "<style>.h{display:none} .a,.b{opacity:0}</style><b class=h>9000</b><b class=b>9000</b>",
+    ],
+)
+def test_what_is_hidden_is_neither_read_nor_shown(hidden: str) -> None:
+    html = f"<p>Please pay.{hidden}"
+    assert "9000" not in html_to_text(html)
+    assert "9000" not in sanitised(html).html
+    assert "Please pay." in sanitised(html).html
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        '<b style="color:rgb(0,0,0)">9000</b>',
+        '<b style="color:hsl(0 0% 0%)">9000</b>',
+        '<b style="font: bold 12px/0 arial">9000</b>',
+        '<div style="display:none">9000</div>',
+    ],
+)
+def test_what_is_seen_or_all_there_is_is_read_and_shown(seen: str) -> None:
+    assert "9000" in html_to_text(seen)
+    shown = sanitised(seen).html
+    assert "9000" in shown
+    assert "none" not in shown
