@@ -1,4 +1,4 @@
-"""What of a mail's HTML is seen: what its tags, style attributes and style sheets hide. A page shows what a model reads,
+"""What of a mail's HTML is seen: its tags, style attributes and style sheets hide the rest. A page shows what a model reads,
 so both ask here."""
 
 import re

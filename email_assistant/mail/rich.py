@@ -16,7 +16,7 @@ import nh3
 from lxml import etree
 
 from .charset import plain, readable
-from .html_style import SKIPPED, Visibility, inline_style
+from .html_style import SKIPPED, Visibility, hides, inline_style
 from .links import host_of
 
 MOST_CHARACTERS: Final = 500_000  # of HTML, and twice as many once it is balanced; Gmail shows a fifth of that
@@ -170,7 +170,7 @@ class _Reader:
         self._seen.open(tag, attributes)
         if self._dropped_from:
             return
-        if not self._unseen_from and (self._seen.is_hidden or _TINY.search(inline_style(attributes))):
+        if not self._unseen_from and (self._seen.is_hidden or _is_unseen(attributes)):
             self._unseen_from = len(self._open)
         if tag in _DROPPED:
             self._dropped_from = len(self._open)
@@ -272,3 +272,8 @@ def _quotes(tag: str, attributes: Mapping[str, str]) -> bool:
 
 def _has_tiny_sides(attributes: Mapping[str, str]) -> bool:
     return any(attributes.get(name, "").strip().removesuffix("px") in ("0", "1", "2") for name in _SIZES)
+
+
+def _is_unseen(attributes: Mapping[str, str]) -> bool:
+    style = inline_style(attributes)
+    return hides(style) or _TINY.search(style) is not None
