@@ -1,5 +1,5 @@
-"""What of a mail's HTML is seen: its tags, style attributes and style sheets hide the rest. A page shows what a model reads,
-so both ask here."""
+"""What of a mail's HTML is seen; its tags, style attributes and style sheets hide the rest. A page shows what a model
+reads, so both ask here."""
 
 import re
 from collections.abc import Mapping
