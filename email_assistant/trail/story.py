@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
-from typing import Any, Literal
+from typing import Any, Final, Literal
 from uuid import UUID
 
 from email_assistant.db.pool import Parameters, Pool, fetched
@@ -44,6 +44,8 @@ _ANSWERS: Mapping[str, str] = {
     "ignore": "You dismissed it",
     "response": "You answered",
 }
+_NOT_SUCH: Final = "You said that you want no such mail here"
+"""What they are asked to learn from."""
 
 _PLACES: Mapping[str, str] = {
     "web": "on the page",
@@ -220,7 +222,8 @@ def _of_item(item: Row) -> Iterator[Happening]:
     if decision := decision_in(item["decision"]):
         answer, args = decision["type"], decision["args"]
         changes = differences(proposed, args) if answer == "edit" else {}
-        text = f"{_ANSWERS[answer]}: {args}" if answer == "response" else f"{_ANSWERS[answer]}."
+        said = _NOT_SUCH if answer == "ignore" and item["teaches"] else _ANSWERS[answer]
+        text = f"{said}: {args}" if answer == "response" else f"{said}."
         text += f" Changed: {', '.join(changes).replace('_', ' ')}." if changes else ""
         yield event(item["decided_at"], "decided", text, item["decided_by"], decision=decision, changes=changes)
     match item["status"]:

@@ -25,8 +25,8 @@ from its join runs r on r.id = its.id cross join lateral (
 order by r.created_at
 
 -- name: items
-select id, run_id, kind, action, because, asked_because, args::text, status, decision::text, decided_by, decided_at, applied_at,
-       superseded_by, ended_at, created_at
+select id, run_id, kind, action, because, asked_because, args::text, status, decision::text, decided_by, decided_at,
+       applied_at, teaches, superseded_by, ended_at, created_at
 from inbox_items where run_id = any(%s) order by created_at, id
 
 -- name: effects

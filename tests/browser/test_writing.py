@@ -114,6 +114,7 @@ class TestABlankLetter:
             assert await v.page.locator(".part").get_by_text(self.NOTHING).count() == 1
             await v.looks()
             send = v.page.get_by_role("button", name="Send", exact=True)
+            assert await v.page.get_by_placeholder("Write your reply here").is_visible()
             assert await send.count() == 0  # there is nothing yet
             assert await v.page.get_by_role("button", name="Shorter").count() == 0
             await v.page.locator(LETTER).fill(TYPED)
