@@ -13,6 +13,7 @@ from email_assistant.inbox.kept import args_in, decision_in
 from email_assistant.inbox.mails import CORRECTED
 from email_assistant.inbox.standing import ACTS, TAKEN_FOR
 from email_assistant.mail.message import NOT_KEPT
+from email_assistant.mail.report import note
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.rules import Rule, said_of
 from email_assistant.outgoing.entry import server_at
@@ -247,6 +248,8 @@ def _of_effect(effect: Row) -> Happening:
             what, text = "refused", f"This was not done: {effect['result']}"
         case "unknown" | "started":
             what, text = "unclear", "It is not known yet whether this happened."
+    if reported := note(effect["told"] or ()):
+        text = f"{text.removesuffix('.')}, and {reported}."
     at = effect["finished_at"] or effect["started_at"]
     if effect["looks"]:
         text += f" Gmail was looked into {effect['looks']} times for it."
