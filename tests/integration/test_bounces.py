@@ -11,6 +11,7 @@ from email_assistant.trail.story import Trail
 from tests.doubles.google import Google
 from tests.doubles.mail import Message, reported
 from tests.doubles.model import Model
+from tests.integration.conftest import Start
 from tests.integration.home import Home, in_one_loop
 from tests.integration.scene import ADA, BOB, DONE, reply
 
@@ -98,6 +99,7 @@ class TestNotDelivered:
         await home.sync()
         await home.carry_on()
         assert NOT_OURS not in "".join(str(call.body) for call in model.calls())
+        assert await home.app.mails.search(home.account_id, "pretend boss", "", 5) == []
         assert len(await home.pending()) == 2  # neither makes way for the other
 
     async def test_what_waits_in_its_conversation_stays(self, home: Home, model: Model) -> None:
@@ -268,3 +270,31 @@ class TestFormsOfReports:
         await comes(home, reported(google.sent[-1].message_id, (CAROL, "failed", "5.2.1")), sent.thread_id)
         [item] = await home.pending()
         assert (item.args["email_address"], item.subject) == (CAROL, "Re: Lunch?")
+
+
+class TestEverywhere:
+    def test_a_letter_to_nobody_comes_back_and_goes_to_somebody(
+        self, connect: Start, google: Google, model: Model
+    ) -> None:
+        daemon = connect()
+        daemon.up()
+        model.script([[reply(TEXT, email_address="nobody@bounce.example"), DONE]])
+        mail_id = google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+        [item] = daemon.pending()
+        daemon.cli("inbox", "accept", item["id"])
+        daemon.until_done(mail_id)
+        [item] = daemon.pending()
+        note = "our letter to nobody@bounce.example was reported as not delivered: that address does not exist"
+        assert (item["subject"], [mark["kind"] for mark in item["marks"]]) == ("Re: Lunch?", ["undelivered"])
+        assert f"Y{note}" in daemon.cli("inbox", "show", item["id"])
+        page = daemon.http.get(f"/items/{item['id']}").text
+        assert f"Y{note}" in page
+        assert 'value="accept"' not in page
+        assert not any(each in page for each in ("there is no such address", "mailer-daemon", "Mail Delivery"))
+        assert "Not such mail" not in page
+        assert "any mail from" not in page
+        assert daemon.http.post(f"/api/inbox/{item['id']}/decision", json={"type": "accept"}).status_code == 422
+        daemon.cli("inbox", "edit", item["id"], "email_address=bob@example.org")
+        daemon.wait_for(lambda: len(google.sent) == 2, "it is sent again")
+        assert (google.sent[-1].text, google.sent[-1].recipients) == (TEXT, ["bob@example.org"])
+        assert len(model.calls("triage")) == 1
