@@ -161,7 +161,8 @@ async def told_by(pool: Pool, account_id: UUID, mail_id: str, mail: Mail) -> dic
     }
     return {
         "undelivered": told,
-        "thread": rows[0]["sent_thread"],
+        # Gmail takes no letter into a conversation that answers nothing in it.
+        "thread": rows[0]["sent_thread"] if letter.in_reply_to else "",
         "reply": reply,
         "text": "",
         "sender": "",

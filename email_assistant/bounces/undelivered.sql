@@ -14,6 +14,7 @@ and (e.message_id = any(%(named)s)
 insert into undelivered (account_id, key, user_id, recipient, action, status, report)
 select account_id, key, user_id, %(recipient)s, %(action)s, %(status)s, %(report)s from effects e
 where account_id = %(account)s and key = %(key)s
+and not exists (select from forgotten f where f.account_id = e.account_id and f.gmail_id = %(report)s)
 and not exists (select from undelivered u where u.account_id = e.account_id and u.key = e.key
                 and u.recipient = %(recipient)s and u.action = 'failed' and u.report <> %(report)s)
 on conflict (account_id, key, recipient, action) do update set report = excluded.report

@@ -579,7 +579,8 @@ create table undelivered (
     report      text not null,                -- Gmail's id of the mail that said it first
     at          timestamptz not null default clock_timestamp(),
     primary key (account_id, key, recipient, action),
-    foreign key (account_id, key) references effects on delete cascade
+    foreign key (account_id, key) references effects on delete cascade,
+    foreign key (account_id, report) references mails on delete cascade deferrable initially deferred  -- stored with it
 );
 create index undelivered_by_report on undelivered (account_id, report);
 create index undelivered_by_time on undelivered (account_id, at);

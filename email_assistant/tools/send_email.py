@@ -117,4 +117,4 @@ async def _reply(call: Call, given: SendEmail) -> Letter:
         signature=identity.signature or None,
         date=datetime.now(account.zone),
     )
-    return Letter(raw, run["thread"])
+    return Letter(raw, run["thread"] or None)

@@ -1,16 +1,19 @@
 """A mail system reports on a letter of ours: the person is told once, in our own words, and can send it again."""
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from email_assistant.app import open_memory
 from email_assistant.inbox.items import Invalid, Item
+from email_assistant.mail.address import Address
+from email_assistant.mail.compose import compose_mail
+from email_assistant.outgoing.letters import Letter
 from email_assistant.trail.story import Trail
 from tests.doubles.google import Google
 from tests.doubles.mail import Message, reported
-from tests.doubles.model import Model
+from tests.doubles.model import Model, tool
 from tests.integration.conftest import Start
 from tests.integration.home import Home, in_one_loop
 from tests.integration.scene import ADA, BOB, DONE, reply
@@ -270,6 +273,46 @@ class TestFormsOfReports:
         await comes(home, reported(google.sent[-1].message_id, (CAROL, "failed", "5.2.1")), sent.thread_id)
         [item] = await home.pending()
         assert (item.args["email_address"], item.subject) == (CAROL, "Re: Lunch?")
+
+
+@in_one_loop
+class TestOtherLetters:
+    """They begin a conversation, so that what is sent again bears their subject as it was."""
+
+    async def _is_sent_again(self, home: Home, text: str) -> None:
+        google, sent = home.google, home.google.sent[-1]
+        await comes(home, reported(sent.message_id, ("carol@example.org", "failed", "5.1.1")), sent.thread_id)
+        [item] = await home.pending()
+        assert (item.subject, item.args) == ("Offer", {"response_text": text, "email_address": CAROL})
+        await home.answer(item, "edit", {**item.args, "email_address": "carol@example.net"})
+        again = google.sent[-1]
+        assert (again.subject, again.text, again.recipients) == ("Offer", text, ["carol@example.net"])
+        assert again.parsed["In-Reply-To"] is None
+
+    async def test_one_of_a_chat(self, home: Home, model: Model) -> None:
+        model.on_policy("mail")
+        given = {"email_id": None, "email_address": CAROL, "subject": "Offer", "response_text": "Ten each."}
+        model.on_chat({"Send Carol the offer": [[tool("send_email_tool", **given)], "Done."]})
+        await home.sync()
+        account = await home.account()
+        await home.works.chat.ask(account, "a", "Send Carol the offer")
+        [item] = await home.pending()
+        await home.works.chat.answer(
+            (await home.works.chat.look(home.app.user_id, "a")).chat, home.app.user_id, [(item.id, {"type": "accept"})]
+        )
+        await self._is_sent_again(home, "Ten each.")
+
+    async def test_one_of_a_program(self, home: Home, google: Google) -> None:
+        await home.sync()
+        account = await home.account()
+
+        async def write() -> Letter:
+            date, sender = datetime.now(UTC), Address("Ada", ADA)
+            return Letter(compose_mail(to=[CAROL], sender=sender, subject="Offer", text="Ten each.", date=date), None)
+
+        gmail = (await home.app.clients.of(account)).gmail
+        await home.app.outbox.send(gmail, account, "program", "key", {}, write)
+        await self._is_sent_again(home, "Ten each.")
 
 
 class TestEverywhere:

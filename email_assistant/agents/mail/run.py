@@ -37,7 +37,7 @@ class Run(TypedDict):
     account_id: str
     address: str
     thread: str
-    """Gmail's thread id."""
+    """Gmail's thread id; empty: the letter that is sent again begins a conversation."""
     mail: str
     """Gmail's id of the mail that it answers."""
     mails: list[str]
