@@ -27,6 +27,7 @@ MOST_A_DAY: Final = 20
 _TOLD_BEFORE: Final = "a mail system's report on a letter of yours that tells nothing new"
 _TOO_MANY: Final = f"a mail system's report on a letter of yours; more than {MOST_A_DAY} came within a day"
 _FOR_GOOD: Final = "5"  # begins the code of what no other try can change (RFC 3463, 2)
+_SIGNED: Final = "\n-- \n"  # begins a signature (RFC 3676, 4.3)
 _COUNT: Final = ("failed", "delayed")
 _SHOWN: Final = {True: "Not delivered to", False: "Delayed on its way to"}
 _MAIL = TypeAdapter(Mail)
@@ -184,8 +185,8 @@ def _again(about: Sequence[str], text: str) -> dict[str, Any]:
 
 
 def _text(args: Mapping[str, Any], letter: Mail) -> str:
-    """What the letter said, without the signature, which it gets anew, as far as that is known."""
-    text = str(args.get("response_text") or letter.text)
+    """What the letter said, without the signature, which it gets anew; empty where that is kept no more."""
+    text = str(args.get("response_text") or letter.text.partition(_SIGNED)[0].rstrip())
     return "" if text == WITHOUT_TEXT else text
 
 

@@ -9,6 +9,7 @@ from email_assistant.app import open_memory
 from email_assistant.inbox.items import Invalid, Item
 from email_assistant.mail.address import Address
 from email_assistant.mail.compose import compose_mail
+from email_assistant.outgoing.entry import WITHOUT_TEXT
 from email_assistant.outgoing.letters import Letter
 from email_assistant.trail.story import Trail
 from tests.doubles.google import Google
@@ -120,6 +121,40 @@ class TestNotDelivered:
         await home.sync()
         await home.carry_on()
         assert [each.id for each in await home.pending()] == [waiting.id]
+
+    async def test_any_change_may_help_as_the_report_may_be_false(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        sent = await letter(home, model)
+        await comes(home, reported(sent.message_id, *GONE), sent.thread_id)
+        [item] = await home.pending()
+        await home.answer(item, "edit", {**item.args, "response_text": "Did Friday reach you?"})
+        assert (google.sent[-1].text, google.sent[-1].recipients) == ("Did Friday reach you?", ["bob@example.org"])
+
+    async def test_it_goes_with_the_report_out_of_the_inbox_and_comes_back(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        sent = await letter(home, model)
+        report = await comes(home, reported(sent.message_id, *GONE), sent.thread_id)
+        waiting = [each.args for each in await home.pending()]
+        for to, out_of, left in (((), ("INBOX",), []), (("INBOX",), (), waiting)):
+            google.person_moves(report, to=to, out_of=out_of)
+            await home.sync()
+            await home.carry_on()
+            assert [each.args for each in await home.pending()] == left
+
+    async def test_where_its_text_is_kept_no_more_it_is_to_be_written(self, home: Home, model: Model) -> None:
+        sent = await letter(home, model)
+        await home.sql("update effects set args = without_text(args, %s)", WITHOUT_TEXT)
+        await comes(home, reported(sent.message_id, *GONE), sent.thread_id)
+        [item] = await home.pending()
+        assert (item.is_blank, item.args["email_address"], item.allowed) == (
+            True,
+            "bob@example.org",
+            ["edit", "ignore"],
+        )
+        await home.answer(item, "edit", {**item.args, "response_text": TEXT, "email_address": CAROL})
+        assert home.google.sent[-1].recipients == [CAROL]
 
     async def test_dismissing_it_teaches_nothing(self, home: Home, model: Model) -> None:
         sent = await letter(home, model)
@@ -308,7 +343,10 @@ class TestOtherLetters:
 
         async def write() -> Letter:
             date, sender = datetime.now(UTC), Address("Ada", ADA)
-            return Letter(compose_mail(to=[CAROL], sender=sender, subject="Offer", text="Ten each.", date=date), None)
+            written = compose_mail(
+                to=[CAROL], sender=sender, subject="Offer", text="Ten each.", signature="Ada", date=date
+            )
+            return Letter(written, None)
 
         gmail = (await home.app.clients.of(account)).gmail
         await home.app.outbox.send(gmail, account, "program", "key", {}, write)
