@@ -216,6 +216,8 @@ def _of_item(item: Row) -> Iterator[Happening]:
     proposed = args_in(item["args"])
     why = item["asked_because"] or item["because"]
     begins = "You were given a reply to write." if is_blank(item["kind"], proposed) else _PROPOSED[item["kind"]]
+    if item["is_again"] and item["kind"] == "draft":
+        begins = "You were given your letter, to send it again."
     text = begins + (f" You were asked because {why}." if why else "")
     yield event(item["created_at"], "proposed", text, action=item["action"], args=proposed)
     if decision := decision_in(item["decision"]):

@@ -26,7 +26,8 @@ order by r.created_at
 
 -- name: items
 select id, run_id, kind, action, because, asked_because, args::text, status, decision::text, decided_by, decided_at, applied_at,
-       superseded_by, ended_at, created_at
+       superseded_by, ended_at, created_at,
+       (select r.input->'undelivered' is not null from runs r where r.id = inbox_items.run_id) as is_again
 from inbox_items where run_id = any(%s) order by created_at, id
 
 -- name: effects

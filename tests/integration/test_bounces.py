@@ -173,6 +173,9 @@ class TestNotDelivered:
         assert (await home.item(answered)).state == f"approved; {note}"
         story = await Trail(home.app.pool, open_memory(home.app)).of_mail(home.app.user_id, str(answered.mail_id))
         assert f"The reply was sent, and {note}." in [each.text for each in story]
+        [item] = await home.pending()
+        story = await Trail(home.app.pool, open_memory(home.app)).of_mail(home.app.user_id, str(item.mail_id))
+        assert any(each.text.startswith("You were given your letter, to send it again.") for each in story)
 
 
 @in_one_loop
