@@ -173,7 +173,10 @@ def _times(calls: int) -> str:
 
 
 def _of_mail(mail: Row, corrections: Iterable[Row]) -> Iterator[Happening]:
-    yield Happening(mail["received_at"], "received", f"It came in from {mail['sender'] or 'an unknown sender'}.")
+    came = f"It came in from {mail['sender'] or 'an unknown sender'}."
+    if mail["stage"] == "report":  # whoever it claims to be from
+        came = "A report on a letter of yours came in."
+    yield Happening(mail["received_at"], "received", came)
     for correction in corrections:
         if not (correction["because"] or "").startswith(CORRECTED):
             yield _classified(correction["triaged_at"], correction["was"], correction["because"])

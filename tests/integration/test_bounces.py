@@ -4,8 +4,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from textual.widgets import Input
 
 from email_assistant.app import open_memory
+from email_assistant.cli.screen.app import InboxApp
+from email_assistant.cli.screen.desk import Desk
 from email_assistant.inbox.items import Invalid, Item
 from email_assistant.mail.address import Address
 from email_assistant.mail.compose import compose_mail
@@ -16,8 +19,9 @@ from tests.doubles.google import Google
 from tests.doubles.mail import Message, reported
 from tests.doubles.model import Model, tool
 from tests.integration.conftest import Start
-from tests.integration.home import Home, in_one_loop
+from tests.integration.home import Home, in_one_loop, until
 from tests.integration.scene import ADA, BOB, DONE, reply
+from tests.integration.test_terminal import View
 
 CAROL = "carol@example.org"
 TEXT = "Friday is fine."
@@ -176,6 +180,7 @@ class TestNotDelivered:
         [item] = await home.pending()
         story = await Trail(home.app.pool, open_memory(home.app)).of_mail(home.app.user_id, str(item.mail_id))
         assert any(each.text.startswith("You were given your letter, to send it again.") for each in story)
+        assert not any("mx.example.net" in each.text for each in story)
 
 
 @in_one_loop
@@ -354,6 +359,31 @@ class TestOtherLetters:
         gmail = (await home.app.clients.of(account)).gmail
         await home.app.outbox.send(gmail, account, "program", "key", {}, write)
         await self._is_sent_again(home, "Ten each.")
+
+
+@in_one_loop
+class TestInTheTerminal:
+    async def test_it_is_sent_again_by_an_edit_alone(self, home: Home, google: Google, model: Model) -> None:
+        sent = await letter(home, model)
+        await comes(home, reported(sent.message_id, *GONE), sent.thread_id)
+        inbox = InboxApp(Desk(home.app))
+        async with inbox.run_test(size=(120, 50)) as pilot:
+            view = View(inbox, pilot)
+            await view.sees("Send again to bob@example.org: Friday is fine.")
+            await view.opens("o")
+            await view.sees("reported as not delivered: that address does not exist", "Your letter")
+            assert NOT_OURS not in view.text
+            await view.press("a")
+            await view.sees("This does not take that; it takes: Send again as changed, Dismiss.")
+            await view.press("r")
+            await until(lambda: view.app.screen.query("#arg-email_address") and view.app.focused)
+            view.app.screen.query_one("#arg-email_address", Input).value = CAROL
+            await view.press("ctrl+s")
+            await view.sees(CAROL)
+            await view.press("a")
+            await view.sees("Nothing waits for you.")
+        await home.carry_on()
+        assert google.sent[-1].recipients == [CAROL]
 
 
 class TestEverywhere:
