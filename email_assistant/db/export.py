@@ -30,6 +30,7 @@ EXPORTED: Final[Mapping[str, str]] = {
     "sorted_again": "what the model said of mail by rules that were tried on it",
     "classifiers": "the versions of what learned from your habits",
     "effects": "what was sent or done, with Google's ids",
+    "undelivered": "what mail systems reported of letters that were sent",
     "left_drafts": "drafts that were left in Gmail",
     "store": "the rules that were learned, with every version and where it comes from",
     "lessons": "what was learned, and when you were told",

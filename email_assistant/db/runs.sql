@@ -44,7 +44,7 @@ update runs set closed_with = null where account_id = %(account)s and closed_wit
 
 -- name: let_text_go
 -- Nothing is left from which one could be open again.
-update runs set input = input - 'text', closed_with = null, pruned = true
+update runs set input = (input - 'text') #- '{undelivered,shown}' #- '{undelivered,args}', closed_with = null, pruned = true
 where id in (select id from runs where thread_id = any(%(threads)s) order by id for no key update) returning id
 
 -- name: pruned

@@ -287,8 +287,8 @@ create table mails (
     received_at     timestamptz not null,
     state           text not null check (state in ('new', 'triaging', 'waiting', 'acting', 'done', 'failed')),
     classification  text check (classification in ('ignore', 'notify', 'respond')),
-    stage           text,                     -- which stage of triage gave it its class: rules, habits, model, fixed or
-                                              -- person; null: it has none
+    stage           text,                     -- which stage of triage gave it its class: rules, habits, model, fixed,
+                                              -- report (on a letter of ours) or person; null: it has none
     reason          text,
     triage_reason   text,                     -- why it has its class
     triaged_at      timestamptz,
@@ -527,6 +527,8 @@ create table effects (
     gmail_thread    text,                     -- Gmail's id of the thread that a mail goes into
     sent_thread     text,                     -- Gmail's id of the thread that a letter stands in since it was sent
     external_id     text,                     -- Google's id of the sent message or the event
+    message_id      text,                     -- by which a letter's recipients know it: Gmail gives it one of its own,
+                                              -- which is read back from the sent copy
     result          text,
     looks           integer not null default 0,  -- times that Google was asked whether it happened
     started_at      timestamptz,              -- the first time
@@ -542,7 +544,52 @@ create index effects_into on effects (account_id, gmail_thread) where gmail_thre
 create index effects_recipient on effects (account_id, recipient, finished_at) where state = 'done';
 create index effects_reached on effects using gin (addresses_in(args)) where state = 'done';
 create index effects_lost_drafts on effects (finished_at) where lost_draft is not null;
+create index effects_by_message_id on effects (account_id, message_id) where message_id is not null;
+create index effects_unread on effects (account_id, external_id) where message_id is null and sent_thread is not null;
 create index effects_by_state on effects (state, finished_at);  -- what /metrics counts
+
+-- By which id its recipients know a letter is read back from the sent copy, whichever of the two is stored first.
+create function read_back() returns trigger language plpgsql as $$
+begin
+    update effects set message_id = new.content->>'message_id'
+        where account_id = new.account_id and external_id = new.gmail_id and message_id is null
+        and sent_thread is not null;
+    return null;
+end
+$$;
+create trigger mails_read_back after insert on mails for each row when (new.own) execute function read_back();
+create function is_read_back() returns trigger language plpgsql as $$
+begin
+    new.message_id := (select content->>'message_id' from mails
+                       where account_id = new.account_id and gmail_id = new.external_id and own);
+    return new;
+end
+$$;
+create trigger effects_read_back before update of external_id on effects for each row
+    when (new.external_id is not null and new.sent_thread is not null) execute function is_read_back();
+
+-- What mail systems reported of letters that were sent, which changes nothing of what is known of the effect.
+create table undelivered (
+    account_id  uuid not null,
+    key         text not null,                -- the letter's, in `effects`
+    user_id     uuid not null references users,
+    recipient   text not null,                -- as the letter was sent to them, in lower case
+    action      text not null check (action in ('failed', 'delayed')),
+    status      text not null,                -- the code (RFC 3463); empty: none was given
+    report      text not null,                -- Gmail's id of the mail that said it first
+    at          timestamptz not null default clock_timestamp(),
+    primary key (account_id, key, recipient, action),
+    foreign key (account_id, key) references effects on delete cascade,
+    foreign key (account_id, report) references mails on delete cascade deferrable initially deferred  -- stored with it
+);
+create index undelivered_by_report on undelivered (account_id, report);
+create index undelivered_by_time on undelivered (account_id, at);
+
+-- What was reported of a letter: recipient, action and code of each.
+create function reported(e effects) returns jsonb language sql stable as $$
+    select jsonb_agg(jsonb_build_array(recipient, action, status) order by recipient)
+    from undelivered where account_id = e.account_id and key = e.key
+$$;
 
 create table left_drafts (                    -- draft mode: a reply for the person to send in Gmail
     run_id          uuid not null references runs on delete cascade,

@@ -86,6 +86,8 @@ class Answers:
             raise Invalid(UNREADABLE) from None
         if str(given.get("from_address") or item.sent_from).lower() != str(item.sent_from).lower():
             raise Invalid(f"from_address: this goes from {item.sent_from}; leave {given['from_address']} out")
+        if "accept" not in item.allowed and complete == item.args:
+            raise Invalid("nothing is changed, and as it stands it can't be sent: change the address, or what it says")
         if complete.get("from_address") != item.args.get("from_address"):
             raise Invalid(f"it would not go from {item.sent_from} any more: accept it, and you are shown from where")
         return complete

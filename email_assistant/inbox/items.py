@@ -23,6 +23,7 @@ from email_assistant.inbox.listing import Status
 from email_assistant.inbox.marks import Mark, RecipientMark, in_words
 from email_assistant.inbox.recipients import Judged, addresses_in
 from email_assistant.inbox.standing import ACTS, Part, beside, day, is_asleep, said_of, takes_effect, waits_for
+from email_assistant.mail.report import Told, note
 from email_assistant.tools.meeting_time import MEETING, MeetingTime
 from email_assistant.tools.send_email import LETTER, is_blank
 from email_assistant.tools.spec import Answer, Kind
@@ -73,12 +74,14 @@ class Item:
     """Gmail's id of the mail it is about; None: it comes from a chat."""
     chat: str | None
     """Id of the chat that it comes from."""
+    undelivered: str | None
+    """Half a sentence on what became of a letter of theirs, if it is about a report on that."""
     sender: str | None
-    """Of the mail; of a call without a run, the agent."""
+    """Of the mail; of a call without a run, the agent; of a report, whom the letter did not reach."""
     sender_name: str | None
     """As the mail itself has it; whoever writes may call themselves anything."""
     subject: str | None
-    """Of the mail; of a chat, what the person asked for."""
+    """Of the mail; of a chat, what the person asked for; of a report, the letter's."""
     call_id: str
     interrupt_id: str | None
     kind: Kind
@@ -129,6 +132,8 @@ class Item:
     """While it is being carried out: why it takes longer."""
     done_beside: list[str]
     """While it waits: the tools that did something for the same mail already, as the person had approved."""
+    reported: str
+    """What mail systems reported of a letter that was sent; empty: nothing."""
     undone: bool
     """Of a letter or a meeting that is decided for good: nothing of it was done."""
     superseded_by: UUID | None
@@ -173,12 +178,14 @@ class Item:
     @property
     def is_about_mail(self) -> bool:
         """Whether dismissing it can say something of mail like the one it is about."""
-        return self.mail_id is not None and self.kind not in ("in_doubt", "link")
+        return self.mail_id is not None and self.kind not in ("in_doubt", "link") and not self.undelivered
 
     @property
     def marks(self) -> list[Mark]:
         """What must be seen before this is decided; of what the person has edited, what still stands there."""
         unasked = [Mark.unasked(self.because)] if self.because and self._is_as_proposed else []
+        if self.undelivered:
+            unasked = [Mark.undelivered(self.undelivered)]
         return [*self._of_recipients, *unasked, *map(Mark.doubt, self._doubts)]
 
     @property
@@ -310,7 +317,8 @@ class Item:
                 said = said_of(self.kind, answer)
                 if answer not in ACTS:
                     return said
-                return f"{said}, but not done" if self.undone else "; ".join(filter(None, (said, self.held_up)))
+                follows = filter(None, (said, self.held_up, self.reported))
+                return f"{said}, but not done" if self.undone else "; ".join(follows)
             case "superseded" | "expired":
                 return self.ended_because or self.status
 
@@ -339,6 +347,9 @@ async def read_from(conn: Connection, tables: str, *parameters: object) -> list[
         return await cursor.fetchall()
 
 
-def _item(parts: Sequence[Mapping[str, Any]] | None, newer: Sequence[Newer], **columns: Any) -> Item:
+def _item(
+    parts: Sequence[Mapping[str, Any]] | None, newer: Sequence[Newer], told: Sequence[Told] | None, **columns: Any
+) -> Item:
     came = [Newer(**{**each, "received_at": time_in_json(each["received_at"]).isoformat()}) for each in newer]
-    return Item(parts=[Part.of(part) for part in parts or ()], newer=came, **judged(columns))
+    parted = [Part.of(part) for part in parts or ()]
+    return Item(parts=parted, newer=came, reported=note(told or ()), **judged(columns))

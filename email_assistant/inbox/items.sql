@@ -3,12 +3,15 @@
 -- name: columns
 i.id, i.user_id, coalesce(i.account_id, '{nil}') as account_id, coalesce(a.address, '') as account,
 coalesce(i.thread_id, '{nil}') as thread_id, coalesce(i.run_id, '{nil}') as run_id, i.mail_id, t.chat_id as chat,
-coalesce(m.sender, b.agent_name) as sender, m.content->'sender'->>'name' as sender_name,
-coalesce(m.subject, r.input->>'request', b.tool) as subject, i.call_id, i.interrupt_id, i.kind, i.action,
+r.input->'undelivered'->>'says' as undelivered,
+coalesce(r.input->'undelivered'->>'to', m.sender, b.agent_name) as sender,
+case when r.input->'undelivered' is null then m.content->'sender'->>'name' end as sender_name,
+coalesce(r.input->'undelivered'->>'subject', m.subject, r.input->>'request', b.tool) as subject, i.call_id, i.interrupt_id, i.kind, i.action,
 i.args::text as args, i.mail_text, i.marks::text as kept_marks, i.doubts::text as kept_doubts,
 case when not exists (select from effects e where e.account_id = i.account_id and e.state = 'done'
                       and e.recipient = i.first_answer) then i.first_answer end as first_answer,
 exists (select from mails l where l.account_id = i.account_id and l.own) as knows_letters,
+(select reported(d) from effects d where d.run_id = i.run_id and d.call_id = i.call_id) as told,
 i.left_out, i.conflicts, i.calendars, i.asked,
 i.asked_because as refusal, i.because,
 coalesce(a.mode = 'shadow', false) as shadow,

@@ -27,7 +27,7 @@ _SEARCH = f"""
     select m.gmail_id as id, own, sender, recipients_of(content) as "to", subject, m.received_at,
            left(coalesce(nullif(content->>'text', ''), content->>'note', ''), 20000) as text
     from ({_OF_ONE_SIDE.format("own")} union all {_OF_ONE_SIDE.format("not own")}) as found
-    join mails m on m.account_id = %(account)s and m.gmail_id = found.gmail_id
+    join mails m on m.account_id = %(account)s and m.gmail_id = found.gmail_id and m.content->>'report' is null
     order by m.received_at desc limit %(most)s"""
 """What an account sent has an index of its own, as what it received has."""
 STAGES: Mapping[str, str] = {
@@ -35,6 +35,7 @@ STAGES: Mapping[str, str] = {
     "habits": "your habits",
     "model": "the model",
     "fixed": "a fixed rule",
+    "report": "what it reports",
     "person": "you",
 }
 """Who gives mail its class, in words."""
@@ -147,7 +148,7 @@ class Mails:
 
     async def search(self, account_id: UUID, words: str, but_thread: str, most: int) -> list[FoundMail]:
         """An account's mails of other conversations than this one of Gmail's that have all of the words, or what begins
-        so, in sender, subject or text; newest first."""
+        so, in sender, subject or text, but for what claims to be a mail system's report; newest first."""
         given = {"account": account_id, "words": of_words(words), "thread": but_thread, "most": most}
         return await fetched_as(FoundMail, self._pool, _SEARCH, given)
 

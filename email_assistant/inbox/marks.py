@@ -8,7 +8,7 @@ from email_assistant.gate.doubt import Doubt, DoubtKind
 from email_assistant.mail.charset import MOST_ON_A_LINE, listed, one_line, plain
 
 RecipientMark = Literal["new_recipient", "unknown_recipient", "outside", "lookalike"]
-MarkKind = Literal[RecipientMark, DoubtKind, "unasked"]
+MarkKind = Literal[RecipientMark, DoubtKind, "unasked", "undelivered"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,10 @@ class Mark:
     @classmethod
     def unasked(cls, because: str) -> "Mark":
         return cls("unasked", "", f"You are asked because {because}")
+
+    @classmethod
+    def undelivered(cls, says: str) -> "Mark":
+        return cls("undelivered", "", f"{says[:1].upper()}{says[1:]}")
 
     @classmethod
     def new(cls, address: str) -> "Mark":

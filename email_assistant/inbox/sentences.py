@@ -60,6 +60,9 @@ def _proposal(item: Item, zone: ZoneInfo) -> str:
             return f"{UNREADABLE.capitalize()}."
         case "draft" if item.is_blank:
             return f"{_BLANK.capitalize()}: write the reply yourself, or have the assistant try again."
+        case "draft" if item.undelivered:
+            people = _people(args, "email_address", "additional_recipients")
+            return f"Send again to {people}: {_short(args, 'response_text')}"
         case "draft":
             return (
                 f"Reply to {_people(args, 'email_address', 'additional_recipients')}: {_short(args, 'response_text')}"
@@ -67,6 +70,8 @@ def _proposal(item: Item, zone: ZoneInfo) -> str:
         case "meeting":
             when = _when(args, zone)
             return f"Schedule {_short(args, 'title')}, {when}, with {_people(args, 'attendees')}"
+        case "notification" if item.undelivered:
+            return "You should see this; nothing has to be done."
         case "notification":
             return "You should see this, the assistant thinks; no answer is planned."
         case "question":
@@ -86,7 +91,7 @@ def _proposal(item: Item, zone: ZoneInfo) -> str:
 def asks(item: Item) -> str:
     """What the mail asks, in its own words; empty for a request of a chat, which its subject says, and for a question,
     which says it itself."""
-    if item.chat or item.unreadable or item.kind == "question":
+    if item.chat or item.unreadable or item.undelivered or item.kind == "question":
         return ""
     return cut(asked(item.mail_text.partition("\n")[2].split("\n\n", 1)[-1]))
 
@@ -100,6 +105,8 @@ def in_brief(item: Item, zone: ZoneInfo) -> str:
             return sentence(item, zone)
         case "draft" if item.is_blank:
             brief = _BLANK
+        case "draft" if item.undelivered:
+            brief = "not delivered: send it again?"
         case "draft":
             people = _people(args, "email_address", "additional_recipients")
             to = "" if people == item.sender else f"to {people}: "

@@ -28,6 +28,23 @@ class CalendarEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class Delivery:
+    """What a report says became of a letter on its way to one recipient."""
+
+    addresses: tuple[str, ...]  # theirs, in lower case: as the letter had it, and as it became on the way
+    action: str  # failed, delayed, delivered, relayed or expanded (RFC 3464, 2.3.3)
+    status: str  # the code (RFC 3463), such as 5.1.1; empty: none was given
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryReport:
+    """What somebody who claims to be a mail system reports of a letter."""
+
+    letters: tuple[str, ...]  # message ids that may be the letter's, the likeliest first
+    deliveries: tuple[Delivery, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Mail:
     """A parsed message."""
 
@@ -50,6 +67,7 @@ class Mail:
     bcc: tuple[Address, ...] = ()  # only the sender's own copy names them
     delivered_to: tuple[str, ...] = ()  # where mail systems say that they brought it, the last one first
     forged: bool = False  # From names several, or, as its receiver found, a domain that has not sent it (RFC 7489)
+    report: DeliveryReport | None = None
 
 
 def reply_addresses(mail: Mail) -> tuple[Address, ...]:

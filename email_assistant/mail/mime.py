@@ -19,10 +19,13 @@ MAX_DEPTH = 30
 _UUENCODINGS = ("x-uuencode", "uuencode", "x-uue", "uue")
 MAX_PARTS = 1_000  # parts of a whole message; the rest stays in the last one
 _MAX_HEADER_BYTES = 2_000_000
-_MAX_CALENDAR = 1_000_000  # bytes of a calendar part that is fetched by itself
+_MAX_APART = 1_000_000  # bytes of a part that is fetched by itself
 _MAX_STRUCTURED_VALUE, _MAX_PARAMETERS = 4_000, 60
 """Characters and parameters of a Content-* field: the standard library's parameter parser is quadratic."""
 
+MOST_OF_A_LINE = 998
+"""Characters of a line of a mail (RFC 5322, 2.1.1)."""
+_MESSAGE_ID = re.compile(rf"<[^<>\s]{{1,{MOST_OF_A_LINE}}}>")
 _HEADER_BLOCK = re.compile(rb"(?:(?:>?From [^\r\n]*|[^\s:]+[ \t]*:[^\r\n]*|[ \t][^\r\n]*)(?:\r\n|\r|\n|\Z))*+")
 _FOLD = re.compile(rb"(?:\r\n|\r|\n)[ \t]+")
 _FIELD = re.compile(rb"^([^\s:]+)[ \t]*:[ \t]*([^\r\n]*)", re.MULTILINE)
@@ -48,6 +51,11 @@ class MimePart:
     def header(self, name: str) -> str:
         """The first field of that name, unfolded and not decoded; empty if there is none."""
         return str(self.headers.get(name, ""))
+
+    def message_ids(self, name: str) -> list[str]:
+        """The ids in the first field of that name, with their brackets."""
+        found: list[str] = _MESSAGE_ID.findall(self.header(name))
+        return found
 
     def param(self, name: str) -> str:
         """A parameter of Content-Type; empty if missing or broken."""
@@ -94,17 +102,22 @@ def from_gmail(payload: Mapping[str, Any], depth: int = 0) -> MimePart:
     return part
 
 
-def undelivered_calendars(payload: Mapping[str, Any], depth: int = 0) -> Iterator[dict[str, Any]]:
-    """The `body` of each part of Gmail's JSON that is a calendar, and whose content Gmail gives apart, as it does where
-    the part has a file name. Put what `attachmentId` names into `data`, and it is read as one without a name is."""
-    name, body = payload.get("filename"), payload.get("body")
-    if isinstance(body, dict) and body.get("attachmentId") and "data" not in body:
-        declared, size = str(payload.get("mimeType", "")).lower(), body.get("size")
-        is_short = isinstance(size, int) and size <= _MAX_CALENDAR
-        if is_short and _is_calendar(declared, name if isinstance(name, str) else ""):
+def kept_apart(payload: Mapping[str, Any], depth: int = 0, *, in_report: bool = False) -> Iterator[dict[str, Any]]:
+    """The `body` of each part of Gmail's JSON that is read and whose content Gmail gives apart: a calendar, as where it
+    has a file name, and what a report says, and of which letter. Put what `attachmentId` names into `data`, and it is
+    read as what Gmail gives at once."""
+    name, body, declared = payload.get("filename"), payload.get("body"), str(payload.get("mimeType", "")).lower()
+    in_report = in_report or declared == "multipart/report"
+    inner = list(_mappings(payload.get("parts"))) if depth < MAX_DEPTH else []
+    if isinstance(body, dict) and body.get("attachmentId") and "data" not in body and not inner:
+        size = body.get("size")
+        is_read = (in_report and declared.startswith("message/")) or _is_calendar(
+            declared, name if isinstance(name, str) else ""
+        )
+        if is_read and isinstance(size, int) and size <= _MAX_APART:
             yield body
-    for item in _mappings(payload.get("parts")) if depth < MAX_DEPTH else ():
-        yield from undelivered_calendars(item, depth + 1)
+    for item in inner:
+        yield from kept_apart(item, depth + 1, in_report=in_report)
 
 
 def _is_calendar(mime_type: str, filename: str) -> bool:

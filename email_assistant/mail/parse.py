@@ -14,11 +14,11 @@ from .html_text import html_to_text
 from .inline_files import without_files
 from .message import Attachment, CalendarEvent, Mail
 from .mime import MimePart
+from .report import delivery_report
 from .two_parts import DIFFER, both, is_stub
 
-_MAX_HEADER = 998
-"""Characters of a subject, a name, an address or a message id: a line of a mail has no more (RFC 5322, 2.1.1)."""
-_MESSAGE_ID = re.compile(rf"<[^<>\s]{{1,{_MAX_HEADER}}}>")
+_MAX_HEADER = mime.MOST_OF_A_LINE
+"""Characters of a subject, a name or an address."""
 _META_CHARSET = re.compile(rb"<meta[^>]{0,200}charset=[\"']?([\w.:-]{1,40})", re.IGNORECASE)
 _MAX_DATE = 100
 _MAX_UNREADABLE = 0.1  # share of undecodable characters beyond which a text part isn't text
@@ -52,11 +52,10 @@ def _mail(root: MimePart) -> Mail:
     reader = _MailReader(bulk=bulk)
     text = reader.read_message(root)
     subject = _subject(root)
-    in_reply_to = _MESSAGE_ID.search(root.header("in-reply-to"))
     return Mail(
-        message_id=next(iter(_MESSAGE_ID.findall(root.header("message-id"))), None),
-        in_reply_to=in_reply_to[0] if in_reply_to else None,
-        references=tuple(_MESSAGE_ID.findall(root.header("references"))),
+        message_id=next(iter(root.message_ids("message-id")), None),
+        in_reply_to=next(iter(root.message_ids("in-reply-to")), None),
+        references=tuple(root.message_ids("references")),
         sender=_sender(root),
         reply_to=_addresses(root, "reply-to"),
         to=_addresses(root, "to"),
@@ -73,6 +72,7 @@ def _mail(root: MimePart) -> Mail:
         bcc=_addresses(root, "bcc"),
         delivered_to=tuple(address.email for address in _addresses(root, "delivered-to")),
         forged=_is_forged(root),
+        report=delivery_report(root),
     )
 
 

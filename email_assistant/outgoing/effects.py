@@ -195,14 +195,15 @@ class Ledger:
     async def drafts_in(self, thread_id: UUID) -> list[str]:
         """Google's ids of drafts that we stored in this conversation, however they came about, and that may still be
         there."""
-        entries = await self._entries(
-            f"(thread_id = %s or {_INTO}) and draft_id is not null and state <> 'done'", thread_id, thread_id
-        )
-        return [str(entry.draft_id) for entry in entries]
+        where = f"(thread_id = %s or {_INTO}) and draft_id is not null and state <> 'done'"
+        return [str(entry.draft_id) for entry in await self._entries(where, thread_id, thread_id)]
 
     async def own_ids(self, thread_id: UUID) -> set[str]:
-        """Google's ids of what was done in this conversation by its own runs."""
-        return {e.external_id for e in await self.done_in(thread_id) if e.external_id}
+        """Google's ids of what was done in this conversation by its own runs, and by those that sent its letters again:
+        no other conversation by mail sends into it."""
+        mail = "exists (select from threads t where t.id = effects.thread_id and t.gmail_id is not null)"
+        done = await self._effects(f"state = 'done' and (thread_id = %s or {_INTO} and {mail})", thread_id, thread_id)
+        return {e.external_id for e in done if e.external_id}
 
     async def sent_from_chats(self, thread_id: UUID) -> set[str]:
         """Google's ids of what the person had us send into this conversation when they talked to us."""
@@ -360,10 +361,8 @@ class Ledger:
 
     async def lost_drafts(self) -> list[Entry]:
         """Letters that were sent of late, or refused, and of which a draft may be there that is not to be sent."""
-        late = (
-            "state in ('done', 'failed', 'refused') and lost_draft is not null and finished_at > clock_timestamp() - %s"
-        )
-        return await self._entries(late, _LATE)
+        over = "state in ('done', 'failed', 'refused')"
+        return await self._entries(f"{over} and lost_draft is not null and finished_at > clock_timestamp() - %s", _LATE)
 
     async def again(self, conn: Connection, run_id: UUID, call_id: str, args: Mapping[str, Any]) -> None:
         """Carry out a person's word on a refused or unknown effect: do it, from the start. A look may have found

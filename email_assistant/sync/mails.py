@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 
 from email_assistant.accounts.account import Account, UnknownAccount
 from email_assistant.accounts.rows import COLUMNS, account_in
+from email_assistant.bounces.undelivered import Report, noted
 from email_assistant.db import mails, threads
 from email_assistant.db.pool import Connection, Pool, fetched
 from email_assistant.db.values import storable
@@ -76,10 +77,23 @@ async def store(conn: Connection, account: Account, found: Iterable[NewMail]) ->
     new = list(found)
     if not new:
         return set()
-    of = sorted({each.message.thread_id for each in new})
-    ids = await threads.insert(conn, account.user_id, account.id, of)
-    rows = [{**_row(each), "thread_id": ids[each.message.thread_id]} for each in new]
+    counted = await _reports(conn, account, new)
+    # A report on a letter of ours is a conversation of its own, wherever Gmail files it: it comes into no prompt, and
+    # nothing that waits makes way for it. Gmail calls a conversation after its first message.
+    of = [each.message.id if each.message.id in counted else each.message.thread_id for each in new]
+    ids = await threads.insert(conn, account.user_id, account.id, sorted(set(of)))
+    new = [replace(each, reason=counted.get(each.message.id, each.reason)) for each in new]
+    rows = [{**_row(each), "thread_id": ids[thread]} for each, thread in zip(new, of, strict=True)]
     return await mails.insert(conn, account.user_id, account.id, rows)
+
+
+async def _reports(conn: Connection, account: Account, new: Sequence[NewMail]) -> dict[str, str | None]:
+    """The reports among them that count, by Gmail's id, and why one needs no look."""
+    others = [each for each in new if "SENT" not in each.message.labels]
+    since = [each for each in others if each.message.internal_date >= account.triage_since]
+    reports = [Report(each.message.id, each.mail.report) for each in since if each.mail.report]
+    copies = {each.message.id: each.mail for each in new if "SENT" in each.message.labels}
+    return await noted(conn, account, reports, copies) if reports else {}
 
 
 # Of such a mail no sender is known, and senders have an index.

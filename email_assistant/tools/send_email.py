@@ -96,6 +96,12 @@ async def written(call: Call, arguments: Mapping[str, Any]) -> Letter | None:
         return None
 
 
+def _subject(run: Mapping[str, Any]) -> str:
+    """What is sent again keeps its own: it may answer nothing."""
+    subject = str(run["reply"]["subject"])
+    return subject if run.get("undelivered") else reply_subject(subject)
+
+
 async def _reply(call: Call, given: SendEmail) -> Letter:
     run, account = call.run, call.account
     identity = await senders.permitted(call.google.gmail, account, given.from_address)
@@ -104,11 +110,11 @@ async def _reply(call: Call, given: SendEmail) -> Letter:
         to=recipients[:1],
         cc=recipients[1:],
         sender=identity.mailbox,
-        subject=reply_subject(run["reply"]["subject"]),
+        subject=_subject(run),
         text=given.response_text,
         in_reply_to=run["reply"]["in_reply_to"],
         references=run["reply"]["references"],
         signature=identity.signature or None,
         date=datetime.now(account.zone),
     )
-    return Letter(raw, run["thread"])
+    return Letter(raw, run["thread"] or None)

@@ -82,7 +82,8 @@ class Contexts:
             "characters": _MOST_CHARACTERS,
             "similar": _SIMILAR,
         }
-        letters = await fetched_as(PastMail, self._pool, _SQL["conversation"], given)
+        # Of a report nothing is shown beside what the item itself says of it.
+        letters = [] if item.undelivered else await fetched_as(PastMail, self._pool, _SQL["conversation"], given)
         triage = await fetched_as(TriageNote, self._pool, _SQL["triage"], given)
         before = [
             replace(each, decision=decision["type"])

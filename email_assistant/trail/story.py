@@ -13,6 +13,7 @@ from email_assistant.inbox.kept import args_in, decision_in
 from email_assistant.inbox.mails import CORRECTED
 from email_assistant.inbox.standing import ACTS, TAKEN_FOR
 from email_assistant.mail.message import NOT_KEPT
+from email_assistant.mail.report import note
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.rules import Rule, said_of
 from email_assistant.outgoing.entry import server_at
@@ -174,7 +175,10 @@ def _times(calls: int) -> str:
 
 
 def _of_mail(mail: Row, corrections: Iterable[Row]) -> Iterator[Happening]:
-    yield Happening(mail["received_at"], "received", f"It came in from {mail['sender'] or 'an unknown sender'}.")
+    came = f"It came in from {mail['sender'] or 'an unknown sender'}."
+    if mail["stage"] == "report":  # whoever it claims to be from
+        came = "A report on a letter of yours came in."
+    yield Happening(mail["received_at"], "received", came)
     for correction in corrections:
         if not (correction["because"] or "").startswith(CORRECTED):
             yield _classified(correction["triaged_at"], correction["was"], correction["because"])
@@ -217,6 +221,8 @@ def _of_item(item: Row) -> Iterator[Happening]:
     proposed = args_in(item["args"])
     why = item["asked_because"] or item["because"]
     begins = "You were given a reply to write." if is_blank(item["kind"], proposed) else _PROPOSED[item["kind"]]
+    if item["is_again"] and item["kind"] == "draft":
+        begins = "You were given your letter, to send it again."
     text = begins + (f" You were asked because {why}." if why else "")
     yield event(item["created_at"], "proposed", text, action=item["action"], args=proposed)
     if decision := decision_in(item["decision"]):
@@ -250,6 +256,8 @@ def _of_effect(effect: Row) -> Happening:
             what, text = "refused", f"This was not done: {effect['result']}"
         case "unknown" | "started":
             what, text = "unclear", "It is not known yet whether this happened."
+    if reported := note(effect["told"] or ()):
+        text = f"{text.removesuffix('.')}, and {reported}."
     at = effect["finished_at"] or effect["started_at"]
     if effect["looks"]:
         text += f" Gmail was looked into {effect['looks']} times for it."

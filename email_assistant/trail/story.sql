@@ -26,15 +26,17 @@ order by r.created_at
 
 -- name: items
 select id, run_id, kind, action, because, asked_because, args::text, status, decision::text, decided_by, decided_at,
-       applied_at, teaches, superseded_by, ended_at, created_at
+       applied_at, teaches, superseded_by, ended_at, created_at,
+       (select r.input->'undelivered' is not null from runs r where r.id = inbox_items.run_id) as is_again
 from inbox_items where run_id = any(%s) order by created_at, id
 
 -- name: effects
-select run_id, tool, place, state, external_id, result, looks, started_at, finished_at from effects where run_id = any(%s)
+select run_id, tool, place, state, external_id, result, looks, started_at, finished_at, reported(effects) as told
+from effects where run_id = any(%s)
 order by coalesce(finished_at, started_at), call_id
 
 -- name: effects_for
-select e.run_id, e.tool, e.place, e.state, e.external_id, e.result, e.looks, e.started_at, e.finished_at
+select e.run_id, e.tool, e.place, e.state, e.external_id, e.result, e.looks, e.started_at, e.finished_at, reported(e) as told
 from mails m join accounts a on a.id = m.account_id join effects e on e.run_id = m.run_id
 where m.user_id = %s and m.gmail_id = %s and a.address = %s and e.state <> 'planned'
 order by coalesce(e.finished_at, e.started_at), e.call_id

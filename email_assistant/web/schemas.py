@@ -54,7 +54,8 @@ class MarkOut(Told):
         "`outside`: known, but not in this conversation, and not named by the person. "
         "`lookalike`: the address, or the name that it bears, passes for somebody known. `unasked`: why it is asked "
         "about, though the person's own rule would let it run. `leak`: it tells recipients what they have not seen, as "
-        "far as is known. `unfounded`: nobody has said this before."
+        "far as is known. `unfounded`: nobody has said this before. `undelivered`: a mail system, or somebody who "
+        "claims to be one, reported that a letter did not reach its recipient, or not yet."
     )
     address: str = Field(description="Of a recipient; empty: the mark is about something else.")
     text: str = Field(description="One sentence.")
@@ -251,7 +252,7 @@ class MailOut(Told):
     classification: str | None
     stage: str | None = Field(
         description="Who gave it its class: rules, habits (what you did with mail like it), model, fixed (a rule of "
-        "the program's own) or person; null: it has no class."
+        "the program's own), report (on a letter of yours) or person; null: it has no class."
     )
     reason: str | None
 

@@ -28,7 +28,7 @@ _BUTTONS: Mapping[str, Mapping[Button, str]] = _WORDS["buttons"]
 CHAT_BUTTONS: Mapping[Answer, str] = _WORDS["chat buttons"]
 QUESTION_BUTTONS: Mapping[Answer, str] = _WORDS["question buttons"]
 _HELD: Mapping[Answer, str] = _WORDS["held answers"]
-TITLES: Mapping[Kind | Literal["held"], str] = _WORDS["titles"]
+TITLES: Mapping[Kind | Literal["held", "again"], str] = _WORDS["titles"]
 KINDS: Mapping[Kind, str] = {**MANY, "in_doubt": "in doubt"}
 _ONE: Mapping[Kind, str] = {**NAMES, "in_doubt": "in doubt"}
 SIGNS: Mapping[Kind, str] = _WORDS["signs"]
@@ -73,7 +73,8 @@ def counted(kind: Kind, count: int) -> str:
 def buttons(item: Item) -> Mapping[Button, str]:
     """What each answer is called on the page and in the terminal."""
     by_action = _BUTTONS.get(item.action, {}) if item.kind == "confirmation" else {}
-    special = _BUTTONS["held"] if item.is_held else _BUTTONS["blank"] if item.is_blank else {}
+    again = _BUTTONS["again"] if item.undelivered and item.kind == "draft" else {}
+    special = _BUTTONS["held"] if item.is_held else _BUTTONS["blank"] if item.is_blank else again
     return {**_BUTTONS["any"], **_BUTTONS.get(item.kind, {}), **by_action, **special}
 
 

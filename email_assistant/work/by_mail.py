@@ -5,13 +5,15 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from langgraph.types import Interrupt
 
 from email_assistant.accounts.account import Account
 from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
+from email_assistant.agents.mail.run import Run
+from email_assistant.bounces.undelivered import as_asked, told_by
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Pool
 from email_assistant.gate.policy import GateSession
@@ -99,6 +101,9 @@ class ByMail(Kind[Conversation]):
         mail, triage_only = at.next_mail
         letters = await self.conversations.letters(at)
         given = await asyncio.to_thread(given_to_run, at, letters, mail, triage_only=triage_only)
+        its = await self.conversations.letter(at, mail.gmail_id)
+        if told := await told_by(self.pool, at.account.id, mail.gmail_id, its):
+            given = cast("Run", {**given, **told, "triage_only": False})
         return await self.runs.start(lease, at.account, given, mail.runs + 1)
 
     async def invoke(self, lease: Lease, at: Conversation, run: RunRow, watch: Watch | None) -> Outcome:
@@ -120,7 +125,9 @@ class ByMail(Kind[Conversation]):
         shown = await self.shown(at, run)
         values = [question.value for question in asked]
         drafts = [each for each in values if each["kind"] == "draft" and not is_blank(each["kind"], each["args"])]
-        leaves_drafts = drafts and (await self.accounts.get(at.account.id)).mode == "draft"
+        leaves_drafts = (
+            drafts and not run.input.get("undelivered") and (await self.accounts.get(at.account.id)).mode == "draft"
+        )
         is_first = run.attempt == 1 and not any(m.runs for m in at.mails if m.gmail_id != run.mail_id)
         async with self.pool.connection() as conn, conn.transaction() if leaves_drafts else nullcontext():
             made = await self.questions.projected(conn, run.id, shown, asked, is_first=is_first)
@@ -137,6 +144,8 @@ class ByMail(Kind[Conversation]):
         return not others and not drafts and at.back is None
 
     async def shown(self, at: Conversation, run: RunRow) -> str:
+        if told := run.input.get("undelivered"):
+            return str(told["shown"])
         letters = await self.conversations.letters(at)
         [its] = [letter for letter in letters if letter.gmail_id == run.mail_id]
         kept = await asyncio.to_thread(quoted_alone, its, letters)
@@ -157,6 +166,9 @@ class ByMail(Kind[Conversation]):
         self, lease: Lease, at: Conversation, run: RunRow, interrupt: Interrupt, session: GateSession
     ) -> Asked:
         value: Mapping[str, Any] = interrupt.value
+        if told := run.input.get("undelivered"):  # it is the person's own letter: they said what it says, and to whom
+            judged = await self.recipients.judge(at.account, value["args"], None)
+            return Asked(interrupt.id, as_asked(told, value), judged, conflicts=[])
         answered = await self.conversations.letter(at, run.mail_id)
         letters = await self.conversations.letters(at)
         around = [letter.mail for letter in letters]

@@ -17,9 +17,11 @@ or exists (select from runs r where r.thread_id = t.id and (
                and encode(w.blob, 'escape') ~* %(inside)s)))
 
 -- name: naming
--- All conversations, or chats alone.
+-- All conversations, or chats alone, and reports on letters, which hold what those say.
 select t.id, t.account_id from threads t
-where t.user_id = %(user)s and (t.chat_id is not null or not %(chats_alone)s) and ({said}) order by t.id
+where t.user_id = %(user)s and (t.chat_id is not null or not %(chats_alone)s or exists (
+    select from undelivered u join mails m on m.account_id = u.account_id and m.gmail_id = u.report
+    where m.thread_id = t.id)) and ({said}) order by t.id
 
 -- name: of_mail
 select m.thread_id as id, m.account_id from mails m join accounts a on a.id = m.account_id

@@ -56,9 +56,9 @@ class Handover:
         if classification == "respond" and (why := await self._may_not_answer(run)):
             classification, reason, stage = "notify", why, "fixed"
         used = fires.noted(UUID(run["account_id"]), run["mail"], triaged.fired)
-        judged = recorded(lease.thread_id, run["mail"], triaged.thought)
+        judged = [recorded(lease.thread_id, run["mail"], triaged.thought)] if stage != "report" else []
         async with self._pool.connection() as conn:
-            await mails.triaged(conn, lease, run["mail"], classification, reason, stage, along=[*used, judged])
+            await mails.triaged(conn, lease, run["mail"], classification, reason, stage, along=[*used, *judged])
         if stage:
             log.info("sorted: %s, by %s", classification, stage)
             meters().sorted.labels(classification, stage).inc()
@@ -68,6 +68,8 @@ class Handover:
         earlier, covered = await self._covered(run, run_id, conversation, lease)
         if covered is None:
             return Settled("ignore")
+        if stage == "report":  # what is done about it is not the model's, to which the conversation is told
+            return Settled(classification)
         instructions, draft = await self._questions.said_in(earlier) if earlier else ([], None)
         opening = conversation_message(
             await self._conversation(run, covered, conversation),

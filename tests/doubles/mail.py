@@ -84,3 +84,33 @@ def answer(from_: str, thread: Sequence[Message], text: str) -> bytes:
     last = [message for message in thread if "DRAFT" not in message.labels][-1]
     subject = last.subject if last.subject.lower().startswith("re:") else f"Re: {last.subject}"
     return written(from_, str(last.parsed["From"]), subject, text, thread=thread)
+
+
+def reported(
+    letter: str,
+    *told: tuple[str, str, str],
+    from_: str = "Mail Delivery System <MAILER-DAEMON@mx.example.net>",
+    to: str = "ada@example.com",
+    says: str = "I could not bring your mail to where it should go. PRETEND-THE-BOSS-SAYS-PAY",
+    headers: Mapping[str, str] | None = None,
+) -> bytes:
+    """A report (RFC 3464) on the letter of this id: recipient, action and code of each."""
+    groups = "".join(f"\nFinal-Recipient: rfc822; {who}\nAction: {did}\nStatus: {code}\n" for who, did, code in told)
+    fields = {
+        "From": from_,
+        "To": to,
+        "Subject": "Undelivered Mail Returned to Sender",
+        "Date": format_datetime(datetime.now(UTC)),
+        "Message-ID": make_msgid(domain="mx.example.net"),
+        "References": letter,
+        "Auto-Submitted": "auto-replied",
+        "MIME-Version": "1.0",
+        "Content-Type": 'multipart/report; report-type=delivery-status; boundary="cut"',
+        **(headers or {}),
+    }
+    head = "".join(f"{name}: {value}\n" for name, value in fields.items())
+    body = (
+        f"\n--cut\nContent-Type: text/plain; charset=utf-8\n\n{says}\n"
+        f"--cut\nContent-Type: message/delivery-status\n\nReporting-MTA: dns; mx.example.net\n{groups}\n--cut--\n"
+    )
+    return (head + body).replace("\n", "\r\n").encode()

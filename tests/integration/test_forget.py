@@ -17,6 +17,7 @@ from email_assistant.inbox.items import Conflict, NoItem
 from email_assistant.web.app import create_api
 from email_assistant.work.forgetting import NobodyNamed
 from tests.doubles.google import Google
+from tests.doubles.mail import reported
 from tests.doubles.model import Model, tool
 from tests.integration.home import Home, in_one_loop
 from tests.integration.scene import ADA, DONE, reply
@@ -142,6 +143,26 @@ async def test_nothing_of_it_is_left_and_it_does_not_come_back(
     await home.sync()
     await home.carry_on()
     assert (await home.mail(later)).sender == WHO
+
+
+@pytest.mark.parametrize("how", [mail, correspondent])
+async def test_nor_is_what_a_report_has_of_a_letter_in_it(
+    home: Home,
+    google: Google,
+    model: Model,
+    database_url: str,
+    tmp_path: Path,
+    how: Callable[[Home, str], Awaitable[None]],
+) -> None:
+    zelda, bob, _ = await a_past(home, google, model)
+    google.deliver_raw(reported(google.sent[-1].message_id, (WHO, "failed", "5.1.1")), zelda)
+    await home.sync()
+    await home.carry_on()
+    assert [UNIQUE in str(item.args) for item in await home.pending()] == [False, True]
+    await how(home, zelda)
+    after = dumped(database_url, tmp_path)
+    assert [places(after, word) for word in (UNIQUE, WHO)] == [set(), set()]
+    assert [item.mail_id for item in await home.pending()] == [bob]
 
 
 async def test_what_would_go_is_shown_and_stays(home: Home, google: Google, model: Model) -> None:

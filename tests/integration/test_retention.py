@@ -24,6 +24,7 @@ from email_assistant.settings import Settings, SettingsError
 from email_assistant.web.app import create_api
 from email_assistant.work import retention
 from tests.doubles.google import Google
+from tests.doubles.mail import reported
 from tests.doubles.model import Model, tool
 from tests.integration.home import Home, OpenHome, in_one_loop, until
 from tests.integration.scene import ADA, BOB, DONE, meeting, reply
@@ -94,6 +95,22 @@ async def kept_are(home: Home, count: int) -> bool:
 async def left(home: Home) -> dict[str, int]:
     tables = ("threads", "mails", "runs", "inbox_items", "effects", "gate_calls", "checkpoints")
     return {table: (await home.sql(f"select count(*) as n from {table}"))[0]["n"] for table in tables}
+
+
+async def test_what_a_report_has_of_a_letter_goes_too(
+    open_home: OpenHome, google: Google, model: Model, database_url: str, tmp_path: Path
+) -> None:
+    async with open_home(keep_text_days=30, keep_checkpoints_days=99) as home:
+        mail_id = await done(home, model)
+        google.deliver_raw(reported(google.sent[-1].message_id, ("bob@example.org", "failed", "5.1.1")), mail_id)
+        await home.sync()
+        await home.carry_on()
+        [item] = await home.pending()
+        await home.answer(item, "done")
+        await later(home, 31)
+        assert places(dumped(database_url, tmp_path), UNIQUE) == set()
+        kept = await home.item(item)
+        assert (kept.sender, kept.subject, kept.warnings) == (item.sender, item.subject, item.warnings)
 
 
 async def test_the_text_goes_after_its_time_and_what_was_decided_stays(

@@ -28,7 +28,7 @@ FLOORS = [
     {"home", "work", "sync", "agents.auction"},
     {"agents"},
     {"rehearsal"},
-    {"tools", "gate", "inbox", "memory", "model", "trail", "notify", "triage"},
+    {"bounces", "tools", "gate", "inbox", "memory", "model", "trail", "notify", "triage"},
     {"outgoing"},
     {"accounts", "usage"},
     {"google", "mail", "db", "settings", "programs", "telemetry", "tracing"},

@@ -9,9 +9,10 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from email_assistant.mail.address import Address, is_valid_address, parse_addresses
-from email_assistant.mail.message import Mail, reply_address, reply_addresses
+from email_assistant.mail.message import Delivery, Mail, reply_address, reply_addresses
 from email_assistant.mail.parse import parse_bytes, parse_gmail
 from email_assistant.mail.prompt import for_prompt
+from email_assistant.mail.report import sentence
 
 BASIC = "From: Ann <ann@example.org>\r\nTo: bob@example.org\r\nSubject: Hello\r\nMIME-Version: 1.0\r\n"
 
@@ -617,3 +618,116 @@ def test_a_reply_goes_to_all_addresses_of_all_reply_to_fields() -> None:
     mail = parse_bytes(b"From: eve@example.net\r\n" + fields + b"\r\nHello")
     wanted = ["team@example.org", "bob@example.org", "carl@example.org"]
     assert [address.email for address in reply_addresses(mail)] == wanted
+
+
+def report(*parts: str, headers: str = "", kind: str = "multipart/report; report-type=delivery-status") -> bytes:
+    pieces = "".join(f"--cut\n{part}\n" for part in parts)
+    return f'{headers}Content-Type: {kind}; boundary="cut"\n\n{pieces}--cut--\n'.encode()
+
+
+def status(*fields: str) -> str:
+    return "Content-Type: message/delivery-status\n\nReporting-MTA: dns; mx.example.net\n\n" + "\n\n".join(fields)
+
+
+FAILED = "Final-Recipient: rfc822; Ann@Example.org\nAction: failed\nStatus: 5.1.1"
+REFERS = "References: <old@x.example> <letter@x.example>\n"
+WHOLE = "Content-Type: message/rfc822\n\nMessage-ID: <letter@x.example>\nReferences: <old@x.example>\n\nHello"
+HEAD = "Content-Type: text/rfc822-headers\n\nMessage-ID: <letter@x.example>\nSubject: Hello\n"
+
+
+class TestReport:
+    @pytest.mark.parametrize(
+        ("raw", "letters"),
+        [
+            (report(status(FAILED), headers=REFERS), ["<letter@x.example>", "<old@x.example>"]),
+            (report(status(FAILED), WHOLE), ["<letter@x.example>"]),
+            (report(status(FAILED), HEAD), ["<letter@x.example>"]),
+            (report(status(FAILED), HEAD, headers="In-Reply-To: <a@x.example>\n"),
+             ["<letter@x.example>", "<a@x.example>"]),
+            (report(status(FAILED), kind="multipart/mixed"), []),
+        ],
+        ids=["by its references", "with the letter", "with its header", "the header first", "of no letter"],
+    )  # fmt: skip
+    def test_it_names_a_letter_and_what_became_of_it(self, raw: bytes, letters: list[str]) -> None:
+        found = parse_bytes(raw).report
+        assert found
+        assert list(found.letters) == letters
+        assert found.deliveries == (Delivery(("ann@example.org",), "failed", "5.1.1"),)
+
+    @pytest.mark.parametrize(
+        ("fields", "told"),
+        [
+            ("Final-Recipient: rfc822; <b@x.example>\nOriginal-Recipient: rfc822;a@x.example\nAction: failed",
+             Delivery(("a@x.example", "b@x.example"), "failed", "")),
+            ("Final-Recipient: rfc822;a@x.example\nAction: Delayed (still trying)\nStatus: 4.4.1 (no answer)",
+             Delivery(("a@x.example",), "delayed", "4.4.1")),
+            ("Final-Recipient: rfc822;\n a@x.example\nAction: delivered\nStatus: 2.0.0",
+             Delivery(("a@x.example",), "delivered", "2.0.0")),
+            ("Final-Recipient: rfc822; a@x.example\nAction: failed\nStatus: five",
+             Delivery(("a@x.example",), "failed", "")),
+        ],
+    )  # fmt: skip
+    def test_what_it_says_of_a_recipient(self, fields: str, told: Delivery) -> None:
+        found = parse_bytes(report(status(fields))).report
+        assert found
+        assert found.deliveries == (told,)
+
+    @pytest.mark.parametrize("fields", ["Action: failed", "Final-Recipient: rfc822; a@x.example\nAction: lost", ""])
+    def test_what_says_nothing_of_anybody_is_none(self, fields: str) -> None:
+        assert parse_bytes(report(status(fields), headers=REFERS)).report is None
+
+    def test_a_header_may_say_whom_it_failed_for(self) -> None:
+        raw = message(f"X-Failed-Recipients: Ann@Example.org,\n ben@example.org\n{REFERS}", "Sorry.")
+        found = parse_bytes(raw).report
+        assert found
+        assert [each.addresses for each in found.deliveries] == [("ann@example.org",), ("ben@example.org",)]
+        assert {(each.action, each.status) for each in found.deliveries} == {("failed", "")}
+
+    def test_the_header_adds_nothing_to_what_is_said_below(self) -> None:
+        found = parse_bytes(report(status(FAILED), headers=f"X-Failed-Recipients: ann@example.org\n{REFERS}")).report
+        assert found
+        assert found.deliveries == (Delivery(("ann@example.org",), "failed", "5.1.1"),)
+
+    def test_one_that_is_forwarded_is_another_mails(self) -> None:
+        inner = report(status(FAILED), headers=REFERS).decode().replace("cut", "inner")
+        assert parse_bytes(report(f"Content-Type: message/rfc822\n\n{inner}", kind="multipart/mixed")).report is None
+        assert parse_bytes(message("", inner)).report is None
+
+    def test_gmail_may_give_each_block_as_a_part(self) -> None:
+        block = {"mimeType": "text/plain", "headers": [
+            {"name": "Final-Recipient", "value": "rfc822; ann@example.org"},
+            {"name": "Action", "value": "failed"},
+            {"name": "Status", "value": "5.1.1"},
+        ], "body": {"size": 0}}  # fmt: skip
+        parts = [{"mimeType": "message/delivery-status", "headers": [], "body": {"size": 0}, "parts": [block]}]
+        payload = {"mimeType": "multipart/report", "headers": [], "body": {"size": 0}, "parts": parts}
+        found = parse_gmail(payload).report
+        assert found
+        assert found.deliveries == (Delivery(("ann@example.org",), "failed", "5.1.1"),)
+
+    def test_however_long_it_is_a_bounded_part_is_read(self) -> None:
+        many = [f"Final-Recipient: rfc822; p{n}@x.example\nAction: failed\nStatus: 5.1.1" for n in range(50_000)]
+        references = " ".join(f"<{n}@x.example>" for n in range(50_000))
+        found = parse_bytes(report(status(*many), headers=f"References: {references}\n")).report
+        assert found
+        assert len(found.deliveries) <= 100
+        assert len(found.letters) <= 100
+
+    @pytest.mark.parametrize(
+        ("told", "says"),
+        [
+            ([("a@x.example", "failed", "5.1.1")],
+             "your letter to a@x.example was reported as not delivered: that address does not exist"),
+            ([("a@x.example", "failed", "5.7.26")],
+             "your letter to a@x.example was reported as not delivered: their mail system does not let it in"),
+            ([("a@x.example", "failed", "")], "your letter to a@x.example was reported as not delivered"),
+            ([("a@x.example", "failed", "5.9.9")], "your letter to a@x.example was reported as not delivered"),
+            ([("a@x.example", "delayed", "4.4.1"), ("a@x.example", "failed", "4.4.7")],
+             "your letter to a@x.example was reported as not delivered: it could not be brought there in time"),
+            ([("b@x.example", "delayed", ""), ("a@x.example", "failed", "5.1.1"), ("c@x.example", "failed", "5.1.1")],
+             "your letter to a@x.example, c@x.example was reported as not delivered: that address does not exist; "
+             "to b@x.example it was reported as delayed, and is still tried"),
+        ],
+    )  # fmt: skip
+    def test_it_is_told_in_our_words(self, told: list[tuple[str, str, str]], says: str) -> None:
+        assert sentence(told, []) == says

@@ -52,6 +52,7 @@ WRITER: Mapping[str, str] = {
     "sessions": "accounts/sessions.py",
     "stops": "accounts/accounts.py",
     "threads": "db/threads.py",
+    "undelivered": "bounces/undelivered.sql",
     "users": "notify/channels.sql",
 }
 BY_TRIGGERS: Mapping[str, str] = {

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolCall
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
@@ -14,7 +14,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, interrupt
 
 from email_assistant.accounts.account import Account
-from email_assistant.agents.agent import CallState, LoopState, Ran, asking
+from email_assistant.agents.agent import CallState, Judged, LoopState, Ran, asking
 from email_assistant.agents.assistant import Assistant
 from email_assistant.agents.loop import Loop
 from email_assistant.agents.mail.own_letters import LettersShown, OwnLetters
@@ -27,6 +27,7 @@ from email_assistant.agents.mail.prompts import (
 )
 from email_assistant.agents.mail.run import Judge, Recall, Settle, Sorted, Thought
 from email_assistant.db.checkpoints import lease_of
+from email_assistant.gate.policy import GateSession
 from email_assistant.google.errors import NotFound, Refused, Transient
 from email_assistant.memory.rules import Rule, numbered
 from email_assistant.memory.senders import BY_RULE, SenderRule, believed, deciding
@@ -84,6 +85,10 @@ class MailAgent(Assistant):
     async def triage_router(self, state: MailState, config: RunnableConfig) -> Command[str]:
         run = state["run"]
         settled = await self.settle(run, await self._triage(run, config), lease_of(config))
+        if run.get("undelivered"):
+            told = run["undelivered"]
+            goto = "triage_interrupt_handler" if told["args"] is None else "response_agent"
+            return Command(goto=goto, update={"messages": [HumanMessage(told["says"])]})
         covering = {**run, "text": ""}  # what the mail says stands in the opening from here on
         if settled.classification == "notify":
             return Command(goto="triage_interrupt_handler", update={"run": covering, "opening": settled.opening})
@@ -112,8 +117,16 @@ class MailAgent(Assistant):
             asked["allowed"] = [each for each in asked["allowed"] if each != "accept"]
         return asked
 
+    async def judge(self, run: Mapping[str, Any], name: str, args: dict[str, Any], session: GateSession) -> Judged:
+        """A letter that is to be sent again is a new one: whatever the rules say, the person is asked."""
+        judged = await super().judge(run, name, args, session)
+        is_again = bool(run.get("undelivered")) and name == LETTER and judged["kind"] == "run"
+        return {**judged, "kind": "ask"} if is_again else judged
+
     async def propose(self, state: LoopState) -> AIMessage:
         run = state["run"]
+        if told := run.get("undelivered"):
+            return _again(told, state["messages"])
         account = await self.account(run)
         learned = await self.memory.texts(account.id)
         prompt = response_prompt(
@@ -171,6 +184,8 @@ class MailAgent(Assistant):
     async def _triage(self, run: Mapping[str, Any], config: RunnableConfig) -> Sorted:
         """Whoever is cheapest decides first: a rule of the person's on the sender; what they did with mail like it, as
         soon as that is proven; then the model."""
+        if told := run.get("undelivered"):
+            return Sorted("notify", told["says"], "report")
         if run["given"]:
             return Sorted(run["given"])
         if known := self.settle.classified(run, lease_of(config)):
@@ -209,6 +224,14 @@ class MailAgent(Assistant):
             account_id=account.id,
             run_id=UUID(run["id"]),
         )
+
+
+def _again(told: Mapping[str, Any], before: Sequence[AnyMessage]) -> AIMessage:
+    """The letter once more, by no model; where it can't be proposed as it was, it is for the person to write."""
+    calls = [("Done", {"done": True})]
+    if not any(isinstance(message, AIMessage) for message in before):
+        calls.insert(0, (LETTER, told["args"]))
+    return AIMessage("", tool_calls=[ToolCall(name=name, args=args, id=None) for name, args in calls])
 
 
 def _by_rules(found: Sequence[SenderRule]) -> Sorted:

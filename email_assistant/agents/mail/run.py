@@ -3,12 +3,13 @@
 from collections.abc import Awaitable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, Protocol, TypedDict
 
 from email_assistant.agents.mail.prompts import Classification, Precedent
 from email_assistant.db.lease import Lease
 
 if TYPE_CHECKING:
+    from email_assistant.bounces.undelivered import Undelivered
     from email_assistant.memory.rules import Rule
 
 
@@ -36,7 +37,7 @@ class Run(TypedDict):
     account_id: str
     address: str
     thread: str
-    """Gmail's thread id."""
+    """Gmail's thread id; empty: the letter that is sent again begins a conversation."""
     mail: str
     """Gmail's id of the mail that it answers."""
     mails: list[str]
@@ -54,6 +55,8 @@ class Run(TypedDict):
     """The class, where it is known already."""
     triage_only: bool
     """Newer mail of the thread is to be read: the run ends after triage, and another one covers the mail."""
+    undelivered: "NotRequired[Undelivered]"
+    """The mail reports on a letter of ours, which is what the reply and the thread are of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +68,10 @@ class Settled:
     """First message to the response agent."""
 
 
-Stage = Literal["rules", "habits", "model", "fixed"]
+Stage = Literal["rules", "habits", "model", "fixed", "report"]
 """Who gives a mail its class, the cheapest first: the person's own rules, what they did with mail like it, the model;
-and fixed rules, on what may never be answered and for days on which the budget for the model is spent."""
+fixed rules, on what may never be answered and for days on which the budget for the model is spent; and what becomes of
+a letter of ours, on which it reports."""
 
 
 @dataclass(frozen=True, slots=True)

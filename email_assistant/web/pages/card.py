@@ -119,6 +119,8 @@ class CardPart:
     def subject(self) -> str | None:
         """Of the letter, which has no field for that."""
         item = self.item
+        if item.undelivered:
+            return item.subject
         return reply_subject(item.subject or "") if item.kind == "draft" and item.mail_id else None
 
     @property

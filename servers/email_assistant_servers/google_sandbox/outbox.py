@@ -7,8 +7,12 @@ from email.utils import formataddr, formatdate, parseaddr
 
 from . import mime, threads
 from .aliases import Aliases
+from .bounce import not_delivered
 from .errors import invalid
 from .mailbox import SandboxMailbox
+
+_NOBODY = "@bounce.example"
+"""Where nobody is: what is sent there comes back."""
 
 AfterSend = Callable[[str], None]  # called with the id of a message that was just sent, inside its transaction
 
@@ -87,6 +91,10 @@ class Outbox:
         labels = ["SENT", "INBOX", "UNREAD"] if self._mailbox.address in readers else ["SENT"]
         message_id = self._mailbox.insert(mime.with_headers(raw, replaced), labels, _now(), thread_id)
         self._after_send(message_id)
+        if refused := [each for each in readers if each.endswith(_NOBODY)]:
+            sent = self._mailbox.message(message_id)
+            report = not_delivered(sent["raw"], self._mailbox.address, refused)
+            self._mailbox.insert(report, ["INBOX", "UNREAD"], _now(), sent["thread_id"])
         return message_id
 
 
