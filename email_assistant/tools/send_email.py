@@ -69,7 +69,8 @@ class SendEmailTool(SendingTool):
         senders.check_not_oneself_alone(account, [to, *copies])
         identity = senders.identity_of(account, reply["addressed"])
         senders.check_unchanged(account, given.from_address, identity)
-        complete = {**arguments, "email_address": to, "additional_recipients": copies}
+        text = given.response_text  # without the blanks at its ends, which are not sent
+        complete = {**arguments, "response_text": text, "email_address": to, "additional_recipients": copies}
         if not copies and not reply["also_to"]:  # else that nobody is to get a copy must not be forgotten
             del complete["additional_recipients"]
         complete.pop("from_address", None)
