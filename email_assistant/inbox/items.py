@@ -129,6 +129,8 @@ class Item:
     """While it waits: the tools that did something for the same mail already, as the person had approved."""
     undone: bool
     """Of a letter or a meeting that is decided for good: nothing of it was done."""
+    overwritten: str | None
+    """What the person had written into its draft in Gmail, which was sent as they had approved it."""
     superseded_by: UUID | None
     """The run that took its place."""
     ended_because: str | None
@@ -308,7 +310,10 @@ class Item:
                 said = said_of(self.kind, answer)
                 if answer not in ACTS:
                     return said
-                return f"{said}, but not done" if self.undone else "; ".join(filter(None, (said, self.held_up)))
+                if self.undone:
+                    return f"{said}, but not done"
+                kept = f"what you wrote into its draft in Gmail was not sent: {self.overwritten}"
+                return "; ".join(filter(None, (said, self.held_up, kept if self.overwritten else None)))
             case "superseded" | "expired":
                 return self.ended_because or self.status
 

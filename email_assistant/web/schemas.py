@@ -93,6 +93,9 @@ class ItemOut(Told):
     undo_until: datetime | None = Field(description="Until then the decision can be taken back.")
     superseded_by: UUID | None = Field(description="The run that took its place.")
     ended_because: str | None = Field(description="Why it was superseded, or expired.")
+    overwritten: str | None = Field(
+        description="What the person had written into its draft in Gmail before that was sent as they had approved it."
+    )
     shadow: bool = Field(description="It only shows what would have been done: its account is in shadow mode.")
     sender: str | None
     subject: str | None

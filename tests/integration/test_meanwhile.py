@@ -12,8 +12,9 @@ import pytest
 from email_assistant.inbox.items import Invalid, Item
 from tests.doubles.google import Google
 from tests.doubles.model import Model
+from tests.doubles.serving import Hold
 from tests.integration.conftest import Start
-from tests.integration.home import Home, OpenHome, in_one_loop, until
+from tests.integration.home import Home, OpenHome, in_one_loop, reached, until
 from tests.integration.scene import ADA, BOB, DONE, meeting, reply
 
 ARCHIVED = "you archived this in Gmail"
@@ -348,6 +349,54 @@ class TestDraftMode:
         _, item = await ask(home, model)
         await home.answer(item, "accept")
         assert [sent.text for sent in google.sent] == ["Friday is fine."]
+
+
+@in_one_loop
+class TestADraftThatIsBeingSent:
+    """It is ours: it goes out as it was approved, and what the person wrote into it is kept."""
+
+    @pytest.mark.parametrize("moment", ["created", "about to be sent", "after a refused try"])
+    async def test_changed_in_gmail_it_goes_out_as_it_was_approved(
+        self, home: Home, google: Google, model: Model, moment: str
+    ) -> None:
+        mail_id, item = await ask(home, model)
+        hold = Hold()
+        match moment:
+            case "created":
+                google.fault("drafts.create", hold=hold, at="after")
+            case "about to be sent":
+                google.fault("drafts.send", hold=hold)
+            case _:
+                google.fault("drafts.send", status=503)
+        await home.decide(item, "accept")
+        working = asyncio.create_task(home.step())
+        await (working if moment == "after a refused try" else reached(hold))
+        google.person_drafts(mail_id, "Saturday is better.", draft_id(google))
+        hold.release()
+        await working
+        await home.carry_on()
+
+        [sent] = google.sent
+        assert (sent.text, sent.thread_id, sent.recipients) == ("Friday is fine.", mail_id, ["bob@example.org"])
+        assert google.drafts == []
+        now = await home.item(item)
+        assert (now.status, (await home.mail(mail_id)).state) == ("applied", "done")
+        if moment != "about to be sent":  # then nobody could read it any more
+            assert "Saturday is better." in (now.overwritten or "")
+            assert "Saturday is better." in now.state
+
+    @pytest.mark.parametrize("is_sent", [True, False])
+    async def test_answered_with_another_message_it_is_looked_for_and_goes_out_once(
+        self, home: Home, google: Google, model: Model, is_sent: bool
+    ) -> None:
+        mail_id, item = await ask(home, model)
+        other = {"id": mail_id, "threadId": mail_id, "labelIds": ["SENT"]}
+        google.fault("drafts.send", says=other, at="after" if is_sent else "before")
+        await home.answer(item, "accept")
+        [sent] = google.sent
+        assert sent.text == "Friday is fine."
+        assert (await home.sql("select external_id, state from effects")) == [{"external_id": sent.id, "state": "done"}]
+        assert google.drafts == []
 
 
 @in_one_loop

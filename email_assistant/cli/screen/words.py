@@ -109,6 +109,8 @@ def became(item: Item) -> str:
             at = f"{item.decided_at:%Y-%m-%d %H:%M:%S %Z}"
             said = f": {line(decision['args'])}" if decision.get("type") == "response" else ""
             then = f"; it {item.state}" if item.status == "decided" else ""
+            if item.overwritten:
+                then = f". What you wrote into its draft in Gmail was not sent: {line(item.overwritten)}"
             return f"You have answered: {done(item).lower()}, by {item.decided_by} at {at}{said}{then}"
         case "superseded":
             because = line(item.ended_because or "the conversation went on")
