@@ -558,6 +558,8 @@ create table left_drafts (                    -- draft mode: a reply for the per
     not_before      timestamptz not null default '-infinity',  -- as of its conversation, or earlier (`hold_back`)
     draft_id        text,                     -- Google's
     mark            text,                     -- the fingerprint of what was left
+    found           json,                     -- what the person has made of it in Gmail, as last heard of: {did, text,
+                                              -- args, message}; null: it is as we left it
     last_started_at timestamptz,
     primary key (run_id, call_id)
 );

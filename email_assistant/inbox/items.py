@@ -17,12 +17,13 @@ from email_assistant.db.statements import statements
 from email_assistant.db.values import time_in_json, zone_named
 from email_assistant.errors import AssistantError
 from email_assistant.gate.doubt import Doubt
-from email_assistant.inbox.describe import Newer, describe
+from email_assistant.inbox.describe import HERE, Newer, describe, in_gmail
 from email_assistant.inbox.kept import UNREADABLE, judged
 from email_assistant.inbox.listing import Status
 from email_assistant.inbox.marks import Mark, RecipientMark, in_words
 from email_assistant.inbox.recipients import Judged, addresses_in
 from email_assistant.inbox.standing import ACTS, Part, beside, day, is_asleep, said_of, takes_effect, waits_for
+from email_assistant.outgoing.left_drafts import InGmail
 from email_assistant.tools.meeting_time import MEETING, MeetingTime
 from email_assistant.tools.send_email import LETTER, is_blank
 from email_assistant.tools.spec import Answer, Kind
@@ -115,6 +116,8 @@ class Item:
     """{type, args}."""
     taken_back: dict[str, Any] | None
     """While it waits: the edit or the text that the person had answered with before, {type, args}."""
+    in_gmail: InGmail | None
+    """While it waits: what the person has made of its draft in Gmail, as last heard of."""
     decided_by: str | None
     decided_at: datetime | None
     undo_until: datetime | None
@@ -252,6 +255,8 @@ class Item:
             return UNREADABLE
         if self.kind not in TOGETHER:
             return "this is no letter or event that is shown whole; decide it by itself"
+        if self.in_gmail:
+            return f"{self.in_gmail.why}; decide it by itself"
         if self.marks:
             return f"look at it by itself: {'; '.join(self.warnings)}"
         return None
@@ -274,7 +279,16 @@ class Item:
     @property
     def asked_because(self) -> str | None:
         """Why they are asked again: it was refused, accepted together with what then was not, or newer mail came."""
-        return self.refusal or (self.reopened["because"] if self.reopened else None)
+        if self.refusal or self.reopened:
+            return self.refusal or (self.reopened["because"] if self.reopened else None)
+        return self.in_gmail.why if self.in_gmail else None
+
+    @property
+    def both_texts(self) -> str:
+        """Its letter as it stands in Gmail and as it stands here, to follow a sentence; empty: they are one."""
+        if self.in_gmail is None or not self.in_gmail.text:
+            return ""
+        return f". {in_gmail(self.in_gmail)}\n{self.in_gmail.text}\n\n{HERE}\n{self.args.get('response_text', '')}"
 
     @property
     def notes(self) -> list[str]:
@@ -343,5 +357,7 @@ async def read_from(conn: Connection, tables: str, *parameters: object) -> list[
 
 
 def _item(parts: Sequence[Mapping[str, Any]] | None, newer: Sequence[Newer], **columns: Any) -> Item:
+    told = judged(columns)
+    found = InGmail(**told.pop("in_gmail")) if told["in_gmail"] else told.pop("in_gmail")
     came = [Newer(**{**each, "received_at": time_in_json(each["received_at"]).isoformat()}) for each in newer]
-    return Item(parts=[Part.of(part) for part in parts or ()], newer=came, **judged(columns))
+    return Item(parts=[Part.of(part) for part in parts or ()], newer=came, in_gmail=found, **told)

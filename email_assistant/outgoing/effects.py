@@ -227,12 +227,7 @@ class Ledger:
         return len(await self._entries(sent, account_id, recipient, since))
 
     async def start(
-        self,
-        entry: Entry,
-        lease: Lease | None = None,
-        *,
-        mark: str | None = None,
-        into: str | None = None,
+        self, entry: Entry, lease: Lease | None = None, *, mark: str | None = None, into: str | None = None
     ) -> None:
         """Mark it started, immediately before the outside call.
 

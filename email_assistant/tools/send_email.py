@@ -7,9 +7,12 @@ from uuid import UUID
 
 from pydantic import Field
 
+from email_assistant.accounts.account import Account
 from email_assistant.accounts.accounts import Accounts
 from email_assistant.mail.address import address_of
-from email_assistant.mail.compose import compose_mail, reply_subject
+from email_assistant.mail.charset import one_line
+from email_assistant.mail.compose import compose_mail, reply_subject, without_signature
+from email_assistant.mail.message import Mail
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.letters import Letter
 from email_assistant.tools import senders
@@ -95,6 +98,24 @@ async def written(call: Call, arguments: Mapping[str, Any]) -> Letter | None:
         return await _reply(call, SendEmail.model_validate(arguments))
     except ToolError:
         return None
+
+
+def read_back(
+    run: Mapping[str, Any], account: Account, proposed: Mapping[str, Any], draft: Mail
+) -> dict[str, Any] | None:
+    """The arguments that a draft of a reply stands for by now; None: it holds what they can't say."""
+    identity = senders.identity_of(account, run["reply"]["addressed"])
+    is_other = draft.subject != one_line(reply_subject(run["reply"]["subject"])) or (
+        draft.sender is not None and draft.sender.email.lower() != identity.address.lower()
+    )
+    if is_other or draft.attachments or draft.bcc or len(draft.to) != 1:
+        return None
+    return {
+        **proposed,
+        "response_text": without_signature(draft.text, identity.signature),
+        "email_address": draft.to[0].email,
+        "additional_recipients": [each.email for each in draft.cc],
+    }
 
 
 async def _reply(call: Call, given: SendEmail) -> Letter:

@@ -7,13 +7,32 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from email_assistant.errors import AssistantError
-from email_assistant.inbox.describe import COUNTED, FIRST_ANSWER, NOT_IN_COPY, UNKNOWN_CONFLICTS, said_of
+from email_assistant.inbox.describe import (
+    COUNTED,
+    FIRST_ANSWER,
+    HERE,
+    NOT_IN_COPY,
+    UNKNOWN_CONFLICTS,
+    in_gmail,
+    said_of,
+)
 from email_assistant.inbox.refinements import Refined
 from email_assistant.inbox.sentences import cut, link_host, moment
 from email_assistant.mail.address import address_of
 from email_assistant.mail.charset import listed, plain
 from email_assistant.mail.passages import passages, unwrapped
-from email_assistant.web.wording import SIGNS, about, became, counted, kinds_of, name_of, span, waits, who
+from email_assistant.web.wording import (
+    IN_GMAIL_BUTTON,
+    SIGNS,
+    about,
+    became,
+    counted,
+    kinds_of,
+    name_of,
+    span,
+    waits,
+    who,
+)
 
 
 def render(
@@ -66,6 +85,8 @@ _environment.globals |= {
     "stand_ins": _stand_ins.get,
     "said_stopped": _stopped.get,
     "first_answer_text": FIRST_ANSWER,
+    "here_text": HERE,
+    "in_gmail_button": IN_GMAIL_BUTTON,
     "not_in_copy": NOT_IN_COPY,
     "calendars_text": COUNTED,
     "signs": SIGNS,
@@ -88,6 +109,7 @@ _environment.filters |= {
     "about": about,
     "cut": cut,
     "said_of": said_of,
+    "in_gmail": in_gmail,
     "link_host": link_host,
     "refined": Refined.of,
     "lines": _lines,

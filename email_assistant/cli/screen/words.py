@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 from textual.content import Content
 
 from email_assistant.cli.screen.desk import Row, Sight
-from email_assistant.inbox.describe import remarks, said_of
+from email_assistant.inbox.describe import HERE, in_gmail, remarks, said_of
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.marks import Mark
 from email_assistant.inbox.sentences import moment
@@ -152,6 +152,10 @@ def _proposal(item: Item, form: ProposalForm, does: str) -> Iterator[Part]:
         return
     if item.asked_because:
         yield f"You are asked again: {line(item.asked_because)}\n", "$text-warning bold"
+    if item.in_gmail and item.in_gmail.text:
+        yield f"\n{in_gmail(item.in_gmail)}\n", _WARNING
+        yield f"{plain(item.in_gmail.text)}\n\n"
+        yield f"{HERE}\n", _WARNING
     if item.sent_from:
         yield "From: ", "dim"
         yield f"{line(item.sent_from)}\n"
