@@ -15,6 +15,7 @@ from typing import Any, Final
 from email_assistant.db.lease import Lease, LeaseLost
 from email_assistant.google.errors import Ambiguous, GoogleError, NotFound, RateLimited, Refused
 from email_assistant.google.gmail import Draft, Gmail, Message, MessageRef
+from email_assistant.mail.charset import one_line
 from email_assistant.mail.compose import mail_fingerprint
 from email_assistant.mail.message import Mail
 from email_assistant.mail.parse import parse_bytes, parse_gmail
@@ -184,7 +185,7 @@ class Mailer:
         """Whether this is the letter, and was sent: Gmail says so of a message, and it could be any."""
         try:
             message = await self.gmail.message(message_id)
-        except NotFound:
+        except (NotFound, Refused):
             return False
         return "SENT" in message.labels and is_letter(message.payload, mark)
 
@@ -274,12 +275,12 @@ def written_into(draft: Mail, mark: str, subject: str) -> str | None:
         subject: that of ours.
     """
     files = [each.name for each in draft.attachments]
-    is_ours = _is_like(draft, mark)
-    if is_ours and draft.subject == subject and not draft.bcc and not files:
+    is_renamed = one_line(draft.subject) != one_line(subject)
+    if _is_like(draft, mark) and not (is_renamed or draft.bcc or files):
         return None
     heads = [("To", draft.to), ("Cc", draft.cc), ("Bcc", draft.bcc)]
     lines = [f"{name}: {', '.join(each.email for each in people)}" for name, people in heads if people]
-    lines += [f"Subject: {draft.subject}"] if draft.subject != subject else []
+    lines += [f"Subject: {draft.subject}"] if is_renamed else []
     lines += [f"Attached: {', '.join(files)}"] if files else []
     return "\n".join([*lines, "", draft.text])
 

@@ -105,7 +105,7 @@ def read_back(
 ) -> dict[str, Any] | None:
     """The arguments that a draft of a reply stands for by now; None: it holds what they can't say."""
     identity = senders.identity_of(account, run["reply"]["addressed"])
-    is_other = draft.subject != one_line(reply_subject(run["reply"]["subject"])) or (
+    is_other = one_line(draft.subject) != one_line(reply_subject(run["reply"]["subject"])) or (
         draft.sender is not None and draft.sender.email.lower() != identity.address.lower()
     )
     if is_other or draft.attachments or draft.bcc or len(draft.to) != 1:

@@ -11,11 +11,11 @@ from email_assistant.accounts.clients import Clients
 from email_assistant.db import mails, runs, threads
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Connection, Pool
+from email_assistant.gate.source import BadFile
 from email_assistant.google.errors import NotFound
 from email_assistant.google.gmail import Draft
 from email_assistant.inbox.answers import Complete
 from email_assistant.inbox.questions import Questions
-from email_assistant.mail.charset import one_line
 from email_assistant.mail.compose import reply_subject
 from email_assistant.mail.message import Mail
 from email_assistant.mail.parse import parse_gmail
@@ -24,7 +24,7 @@ from email_assistant.outgoing.entry import InDoubt
 from email_assistant.outgoing.left_drafts import InGmail, LeftDraft, LeftDrafts
 from email_assistant.outgoing.letters import written_into
 from email_assistant.tools.send_email import LETTER, read_back, written
-from email_assistant.tools.spec import Call, ToolError
+from email_assistant.tools.spec import Call, ServerDown, ToolError
 from email_assistant.work.conversations import Conversation, MailStanding
 from email_assistant.work.rows import RunRow
 from email_assistant.work.runs import Runs
@@ -53,7 +53,7 @@ class LookedAt:
     @cached_property
     def text(self) -> str | None:
         """What the person has made of it; None: nothing."""
-        subject = one_line(reply_subject(self.call.run["reply"]["subject"]))
+        subject = reply_subject(self.call.run["reply"]["subject"])
         return written_into(self.mail, self.left.mark or "", subject) if self.mail else None
 
 
@@ -233,7 +233,7 @@ class Heed:
     async def _as_ours(self, call: Call, left: LeftDraft, draft: Mail) -> dict[str, Any] | None:
         """The arguments that say what a draft says."""
         args = read_back(call.run, call.account, left.args, draft)
-        with suppress(ToolError):
+        with suppress(ToolError, ServerDown, BadFile):
             return await self.complete(call.run, LETTER, args) if args else None
         return None
 
@@ -260,8 +260,8 @@ class Heed:
 
     async def _tell(self, conn: Connection, news: News) -> None:
         for left, found in news:
-            await self.left_drafts.heard(conn, left, found)
             await self.questions.ask_anew(conn, left.run_id, left.call_id, f"you had approved it, and {found.why}")
+            await self.left_drafts.heard(conn, left, found)
 
     async def _tend_drafts(self, lease: Lease, conversation: Conversation) -> bool:
         """Leave at Gmail what is to be left there, and take away what is over."""
