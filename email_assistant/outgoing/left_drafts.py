@@ -177,7 +177,7 @@ class LeftDrafts:
         await self._end(lease, left, draft.id)
         if not await gmail.delete_draft(draft.id):
             return False
-        await self._gone(left)
+        await self._gone(left, deleted=True)
         return True
 
     async def heard(self, conn: Connection, left: LeftDraft, found: InGmail) -> None:
@@ -232,10 +232,12 @@ class LeftDrafts:
             )
         return cursor.rowcount == 1
 
-    async def _gone(self, left: LeftDraft) -> None:
+    async def _gone(self, left: LeftDraft, *, deleted: bool = False) -> None:
         async with self._pool.connection() as conn:
             await conn.execute(
-                "update left_drafts set state = 'gone' where run_id = %s and call_id = %s", (left.run_id, left.call_id)
+                """update left_drafts set state = 'gone', found = case when not %s then found end
+                   where run_id = %s and call_id = %s""",
+                (deleted, left.run_id, left.call_id),
             )
 
 

@@ -347,6 +347,25 @@ class TestDraftMode:
         assert [sent.text for sent in google.sent] == ["Monday."]
         assert google.drafts == []
 
+    @pytest.mark.parametrize("chosen", ["here", "in Gmail"])
+    async def test_refused_by_gmail_what_still_stands_there_is_shown_again(
+        self, home: Home, google: Google, model: Model, chosen: str
+    ) -> None:
+        await switch(home, "draft")
+        mail_id, item = await ask(home, model)
+        google.person_drafts(mail_id, "Saturday is better.", draft_id(google))
+        await look(home)
+        now = await home.item(item)
+        google.fault("drafts.send", status=400, reason="failedPrecondition")
+        theirs = now.in_gmail and now.in_gmail.args
+        await home.answer(now, "accept" if chosen == "here" else "edit", None if chosen == "here" else theirs)
+        [again] = await home.pending()
+        kept = ["Saturday is better."] if chosen == "here" else []
+        assert [draft.text for draft in google.drafts] == kept
+        assert (again.in_gmail is not None) == bool(kept)
+        await home.answer(again, "accept")
+        assert [each.text for each in google.sent] == ["Friday is fine." if kept else "Saturday is better."]
+
     async def test_its_signature_is_not_sent_twice(self, home: Home, google: Google, model: Model) -> None:
         await home.app.accounts.describe(
             home.account_id, timezone=None, name="Ada", signature="Ada Lovelace\nLondon", aliases=[]
