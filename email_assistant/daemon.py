@@ -323,9 +323,8 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
     async with tracing(settings) as callbacks:
         invoker = Invoker(agent.graph(saver).with_config(callbacks=callbacks), app.questions)
         settler = Settler(runs, app.ledger, app.clients, app.tools.settle)
-        heed = Heed(
-            app.pool, runs, app.questions, app.ledger, app.clients, settler, left_drafts, asked_by=invoker.pending
-        )
+        complete, asked_by = app.tools.complete, invoker.pending
+        heed = Heed(app.pool, runs, app.questions, app.ledger, app.clients, settler, left_drafts, complete, asked_by)
         by_mail = ByMail(
             app.pool,
             conversations,

@@ -66,7 +66,7 @@ async def decide(prefix: str, answer: Mapping[str, Any], shown: str | None = Non
     async with opened_inbox() as app:
         found = await app.inbox.find(app.user_id, prefix)
         if shown not in (None, found.hash):
-            raise CommandError("this is not as it was shown; look at it again")
+            raise CommandError(f"this is not as it was shown; look at it again{found.both_texts}")
         decided = await take(app, found, answer)
         asked_again = await app.inbox.asked_again_because_of(decided)
         kept = await why_kept(app, [decided])
@@ -95,12 +95,34 @@ async def accept_alone(prefix: str) -> None:
     async with opened_inbox() as app:
         found = await app.inbox.find(app.user_id, prefix.partition("@")[0])
         whole = whole_of(app, found)
+    if shown is None and found.both_texts and not has_terminal():
+        raise CommandError(f"nothing was done: name it as ID@HASH, as `inbox show` prints it{found.both_texts}")
     if shown is None and has_terminal():
         print_text(whole)
         if not typer.confirm(f"\n{wording.does([found])}?"):
             raise CommandError("nothing was done")
         shown = found.id, found.hash
     await decide(str(found.id), {"type": "accept"}, shown[1] if shown else None)
+
+
+async def accept_from_gmail(prefix: str) -> None:
+    """Send a reply as the person has changed its draft in Gmail; who sits before the screen is shown it first."""
+    from email_assistant.web import wording
+
+    shown = _read_shown(prefix)
+    async with opened_inbox() as app:
+        found = await app.inbox.find(app.user_id, prefix.partition("@")[0])
+        whole = whole_of(app, found)
+    if found.in_gmail is None or found.in_gmail.args is None:
+        raise CommandError("there is no other text of it in Gmail that can be sent from here")
+    if shown is None:
+        if not has_terminal():
+            raise CommandError(f"nothing was done: name it as ID@HASH, as `inbox show` prints it{found.both_texts}")
+        print_text(whole)
+        if not typer.confirm(f"\n{wording.IN_GMAIL_BUTTON}?"):
+            raise CommandError("nothing was done")
+        shown = found.id, found.hash
+    await decide(str(found.id), {"type": "edit", "args": found.in_gmail.args}, shown[1])
 
 
 async def accept_together(named: Sequence[str]) -> None:

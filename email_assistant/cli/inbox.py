@@ -126,6 +126,9 @@ async def show(item: ItemId, as_json: AsJson = False) -> None:
     takes = f"; takes {', '.join(found.allowed)}" if found.status == "pending" else ""
     say(f"\n{_stands(found)}{takes}")
     out.print(f"For scripts: {answering.as_shown(found)}", style="dim", soft_wrap=True)
+    if found.in_gmail and found.in_gmail.args:
+        id_ = str(found.id)[:8]
+        say(f"`email-assistant inbox accept {id_}` sends the one here, with --from-gmail the one in Gmail.")
     if found.chat:
         out.print("You asked for it in a chat: ", found.chat, markup=False, sep="", soft_wrap=True)
     if found.shadow:
@@ -139,6 +142,9 @@ def accept(
         typer.Argument(metavar="ITEM...", help="Ids, or their first characters; ID@HASH as `show` prints it."),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="All that waits and may be approved together.")] = False,
+    from_gmail: Annotated[
+        bool, typer.Option("--from-gmail", help="A reply as you changed its draft in Gmail, instead of as it is here.")
+    ] = False,
 ) -> None:
     """Send, book or do it as proposed; a notice is done with.
 
@@ -148,7 +154,11 @@ def accept(
     named = items or []
     if bool(named) == everything:
         raise typer.BadParameter("name items, or --all")
-    if len(named) == 1 and "@" not in named[0]:
+    if from_gmail and len(named) != 1:
+        raise typer.BadParameter("--from-gmail takes one item")
+    if from_gmail:
+        run(lambda: answering.accept_from_gmail(named[0]))
+    elif len(named) == 1:
         run(lambda: answering.accept_alone(named[0]))
     else:
         run(lambda: answering.accept_together(named))

@@ -524,6 +524,7 @@ create table effects (
     draft_id        text,                     -- Google's; only this draft may be sent
     orphans         text[] not null default '{}',  -- drafts of fenced workers, to be deleted and never adopted
     lost_draft      text,                     -- what a draft is recognised by whose creation was not answered
+    overwritten     text,                     -- what the person had written into its draft at Gmail before it was sent
     gmail_thread    text,                     -- Gmail's id of the thread that a mail goes into
     sent_thread     text,                     -- Gmail's id of the thread that a letter stands in since it was sent
     external_id     text,                     -- Google's id of the sent message or the event
@@ -604,6 +605,8 @@ create table left_drafts (                    -- draft mode: a reply for the per
     not_before      timestamptz not null default '-infinity',  -- as of its conversation, or earlier (`hold_back`)
     draft_id        text,                     -- Google's
     mark            text,                     -- the fingerprint of what was left
+    found           json,                     -- what the person has made of it in Gmail, as last heard of: {did, text,
+                                              -- args, message}; null: it is as we left it
     last_started_at timestamptz,
     primary key (run_id, call_id)
 );

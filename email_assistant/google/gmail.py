@@ -85,12 +85,13 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A draft; `payload` is None where Gmail was not asked for the text."""
+    """A draft; `payload` and `raw` are None where Gmail was not asked for the text in this form."""
 
     id: str
     message_id: str
     thread_id: str
     payload: dict[str, Any] | None = None
+    raw: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,14 +208,16 @@ class Gmail:
 
     async def create_draft(self, raw: bytes, thread_id: str | None) -> Draft:
         """Store an RFC 5322 message as a draft, in a thread or in a new one. Raises Ambiguous."""
-        message = {"raw": base64.urlsafe_b64encode(raw).decode("ascii")}
-        if thread_id is not None:
-            message["threadId"] = thread_id
-        return await self._client.write(self._drafts.create(userId="me", body={"message": message}), _draft)
+        body = {"message": _to_store(raw, thread_id)}
+        return await self._client.write(self._drafts.create(userId="me", body=body), _draft)
 
     async def draft(self, draft_id: str) -> Draft:
         """A draft with its payload. Raises NotFound when it was sent or deleted."""
         return await self._client.read(self._drafts.get(userId="me", id=draft_id, format="full"), _draft)
+
+    async def raw_draft(self, draft_id: str) -> Draft:
+        """A draft with its message as it lies there. Raises NotFound when it was sent or deleted."""
+        return await self._client.read(self._drafts.get(userId="me", id=draft_id, format="raw"), _draft)
 
     async def find_draft(self, draft_id: str) -> Draft | None:
         """A draft with its payload, None when it was sent or deleted."""
@@ -228,9 +231,12 @@ class Gmail:
         page = partial(self._drafts.list, userId="me", q=query or None, maxResults=_PAGE)
         return tuple(await self._client.read_all(page, _draft_page))
 
-    async def send_draft(self, draft_id: str) -> MessageRef:
-        """Send a stored draft, which ends it. Raises NotFound (or Refused) if it is no longer there, Ambiguous."""
-        return await self._client.write(self._drafts.send(userId="me", body={"id": draft_id}), _message_ref)
+    async def send_draft(self, draft_id: str, raw: bytes | None = None, thread_id: str | None = None) -> MessageRef:
+        """Send a stored draft, which ends it; with `raw` as its content, whatever it holds by then
+        (https://developers.google.com/workspace/gmail/api/guides/drafts, "Send drafts"). Raises NotFound (or Refused)
+        if it is no longer there, Ambiguous."""
+        body = {"id": draft_id} | ({"message": _to_store(raw, thread_id)} if raw else {})
+        return await self._client.write(self._drafts.send(userId="me", body=body), _message_ref)
 
     async def delete_draft(self, draft_id: str) -> bool:
         """Delete a draft for good; False if it was gone already. May be repeated, so a failure is Transient."""
@@ -307,7 +313,14 @@ def _moment(milliseconds: str) -> datetime:
 
 def _draft(answer: dict[str, Any]) -> Draft:
     message = answer["message"]
-    return Draft(answer["id"], message["id"], message["threadId"], message.get("payload"))
+    raw = base64.urlsafe_b64decode(message["raw"] + "==") if "raw" in message else None
+    return Draft(answer["id"], message["id"], message["threadId"], message.get("payload"), raw)
+
+
+def _to_store(raw: bytes, thread_id: str | None) -> dict[str, str]:
+    """An RFC 5322 message as Gmail takes it, for a thread or a new one."""
+    message = {"raw": base64.urlsafe_b64encode(raw).decode("ascii")}
+    return message if thread_id is None else {**message, "threadId": thread_id}
 
 
 def _draft_page(answer: dict[str, Any]) -> tuple[list[Draft], str | None]:

@@ -101,7 +101,7 @@ def check_shown(item: Item, shown: str | None, *, among_others: bool) -> None:
     if shown is None:
         raise Invalid("what is accepted among others is named with the hash that it was shown with, as {id, hash}")
     if shown != item.hash:
-        raise Conflict("this is not as it was shown; look at it again")
+        raise Conflict(f"this is not as it was shown; look at it again{item.both_texts}")
     if among_others and item.alone:
         raise Invalid(item.alone)
 
@@ -121,6 +121,11 @@ def shadowed(item: Item) -> str:
         f"{item.account} is in shadow mode: this is what would have been done, and nothing is sent; "
         f"`email-assistant account mode {item.account} send` ends that"
     )
+
+
+def again(item: Item) -> str:
+    """Why an item takes no answer to what it was before."""
+    return f"you are asked again about this: see why, and answer once more{item.both_texts}"
 
 
 def became(item: Item) -> str:

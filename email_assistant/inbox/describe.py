@@ -13,6 +13,7 @@ from email_assistant.mail.excerpt import beginning, excerpt
 from email_assistant.mail.history import Quoted
 from email_assistant.mail.message import Mail
 from email_assistant.mail.prompt import kept_history
+from email_assistant.outgoing.left_drafts import InGmail
 
 if TYPE_CHECKING:
     from email_assistant.inbox.items import Item
@@ -21,6 +22,7 @@ FIRST_ANSWER = "First answer to them, as far as the mail here goes back"
 NOBODY_KNOWN = "No letter of yours is here yet: nobody counts as known."
 NOT_IN_COPY = "Not in copy"
 COUNTED = "Calendars that count"
+HERE = "Here it says:"
 UNKNOWN_CONFLICTS = "The calendar could not be read: look yourself whether the time is free"
 
 _EXCERPT = 3000
@@ -117,11 +119,20 @@ def describe(item: "Item", notes: Iterable[str]) -> str:
     lines += [f"- Also in this conversation: {said_of(each)}" for each in item.newer]
     lines += [item.action]
     lines += [f"- You are asked again: {item.asked_because}"] if item.asked_because else []
+    if item.in_gmail and item.in_gmail.text:
+        lines += [f"- {in_gmail(item.in_gmail)}", item.in_gmail.text, f"- {HERE}"]
     lines += [f"- When: {item.when}"] if item.when else []
     lines += [f"- From: {item.sent_from}"] if item.sent_from else []
     lines += [f"- {name}: {_plain(value)}" for name, value in item.args.items() if name != "from_address"]
     lines += [f"- {text}" for text in (*(remark for remark, _ in remarks(item)), *notes)]
     return escape("\n".join(lines), quote=False)
+
+
+def in_gmail(found: InGmail) -> str:
+    """What stands above the text that the person has made of a draft in Gmail."""
+    if found.did == "sent":
+        return "You have sent this in Gmail:"
+    return "In Gmail its draft says:" if found.args else "In Gmail its draft says, and can be sent from there only:"
 
 
 def remarks(item: "Item") -> Iterator[tuple[str, bool]]:

@@ -17,13 +17,14 @@ from email_assistant.db.statements import statements
 from email_assistant.db.values import time_in_json, zone_named
 from email_assistant.errors import AssistantError
 from email_assistant.gate.doubt import Doubt
-from email_assistant.inbox.describe import Newer, describe
+from email_assistant.inbox.describe import HERE, Newer, describe, in_gmail
 from email_assistant.inbox.kept import UNREADABLE, judged
 from email_assistant.inbox.listing import Status
 from email_assistant.inbox.marks import Mark, RecipientMark, in_words
 from email_assistant.inbox.recipients import Judged, addresses_in
 from email_assistant.inbox.standing import ACTS, Part, beside, day, is_asleep, said_of, takes_effect, waits_for
 from email_assistant.mail.report import Told, note
+from email_assistant.outgoing.left_drafts import InGmail
 from email_assistant.tools.meeting_time import MEETING, MeetingTime
 from email_assistant.tools.send_email import LETTER, is_blank
 from email_assistant.tools.spec import Answer, Kind
@@ -120,6 +121,8 @@ class Item:
     """{type, args}."""
     taken_back: dict[str, Any] | None
     """While it waits: the edit or the text that the person had answered with before, {type, args}."""
+    in_gmail: InGmail | None
+    """While it waits: what the person has made of its draft in Gmail, as last heard of."""
     decided_by: str | None
     decided_at: datetime | None
     undo_until: datetime | None
@@ -136,6 +139,8 @@ class Item:
     """What mail systems reported of a letter that was sent; empty: nothing."""
     undone: bool
     """Of a letter or a meeting that is decided for good: nothing of it was done."""
+    overwritten: str | None
+    """What the person had written into its draft in Gmail, which was sent as they had approved it."""
     superseded_by: UUID | None
     """The run that took its place."""
     ended_because: str | None
@@ -259,6 +264,8 @@ class Item:
             return UNREADABLE
         if self.kind not in TOGETHER:
             return "this is no letter or event that is shown whole; decide it by itself"
+        if self.in_gmail:
+            return f"{self.in_gmail.why}; decide it by itself"
         if self.marks:
             return f"look at it by itself: {'; '.join(self.warnings)}"
         return None
@@ -281,7 +288,16 @@ class Item:
     @property
     def asked_because(self) -> str | None:
         """Why they are asked again: it was refused, accepted together with what then was not, or newer mail came."""
-        return self.refusal or (self.reopened["because"] if self.reopened else None)
+        if self.refusal or self.reopened:
+            return self.refusal or (self.reopened["because"] if self.reopened else None)
+        return self.in_gmail.why if self.in_gmail else None
+
+    @property
+    def both_texts(self) -> str:
+        """Its letter as it stands in Gmail and as it stands here, to follow a sentence; empty: they are one."""
+        if self.in_gmail is None or not self.in_gmail.text:
+            return ""
+        return f". {in_gmail(self.in_gmail)}\n{self.in_gmail.text}\n\n{HERE}\n{self.args.get('response_text', '')}"
 
     @property
     def notes(self) -> list[str]:
@@ -317,8 +333,10 @@ class Item:
                 said = said_of(self.kind, answer)
                 if answer not in ACTS:
                     return said
-                follows = filter(None, (said, self.held_up, self.reported))
-                return f"{said}, but not done" if self.undone else "; ".join(follows)
+                if self.undone:
+                    return f"{said}, but not done"
+                kept = f"what you wrote into its draft in Gmail was not sent: {self.overwritten}"
+                return "; ".join(filter(None, (said, self.held_up, kept if self.overwritten else "", self.reported)))
             case "superseded" | "expired":
                 return self.ended_because or self.status
 
@@ -350,6 +368,7 @@ async def read_from(conn: Connection, tables: str, *parameters: object) -> list[
 def _item(
     parts: Sequence[Mapping[str, Any]] | None, newer: Sequence[Newer], told: Sequence[Told] | None, **columns: Any
 ) -> Item:
+    kept = judged(columns)
+    kept["in_gmail"] = InGmail(**kept["in_gmail"]) if kept["in_gmail"] else kept["in_gmail"]
     came = [Newer(**{**each, "received_at": time_in_json(each["received_at"]).isoformat()}) for each in newer]
-    parted = [Part.of(part) for part in parts or ()]
-    return Item(parts=parted, newer=came, reported=note(told or ()), **judged(columns))
+    return Item(parts=[Part.of(part) for part in parts or ()], newer=came, reported=note(told or ()), **kept)

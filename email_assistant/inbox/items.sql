@@ -18,6 +18,8 @@ coalesce(a.mode = 'shadow', false) as shadow,
 case when a.mode = 'shadow' and i.kind <> 'notification'
      then array_remove(array_remove(i.allowed, 'accept'), 'edit') else i.allowed end as allowed,
 case when i.status = 'pending' then i.taken_back::text end as taken_back,
+case when i.status = 'pending' then (
+    select d.found::text from left_drafts d where d.run_id = i.run_id and d.call_id = i.call_id) end as in_gmail,
 case when i.status in ('superseded', 'expired') then coalesce(r.reason, e.reason) end as ended_because,
 case when i.status = 'applied' and r.state = 'acting' and not exists (
     select from effects d where d.run_id = i.run_id and d.call_id = i.call_id and d.state = 'done')
@@ -25,6 +27,7 @@ case when i.status = 'applied' and r.state = 'acting' and not exists (
 i.status = 'applied' and i.kind in ('draft', 'meeting') and i.decision->>'type' in ('accept', 'edit')
 and coalesce(r.state, '') not in ('running', 'acting') and not exists (
     select from effects d where d.run_id = i.run_id and d.call_id = i.call_id and d.state = 'done') as undone,
+(select d.overwritten from effects d where d.run_id = i.run_id and d.call_id = i.call_id) as overwritten,
 case when i.status in ('pending', 'decided') then array(
     select json_build_object('id', n.gmail_id, 'sender', n.sender, 'subject', n.subject,
                              'classification', n.classification, 'received_at', n.received_at)

@@ -70,6 +70,13 @@ class _Reopened(TypedDict):
     args: dict[str, Any] | None
 
 
+class _InGmail(TypedDict):
+    did: Literal["changed", "sent", "gone"]
+    text: str
+    args: dict[str, Any] | None
+    message: str | None
+
+
 @with_config(ConfigDict(extra="allow"))
 class _Question(TypedDict, total=False):
     question: str
@@ -90,6 +97,7 @@ _JSON: Mapping[str, TypeAdapter[Any]] = {
     "args": _ARGS,
     "decision": _DECISION,
     "taken_back": _DECISION,
+    "in_gmail": TypeAdapter(_InGmail | None),
     "kept_marks": TypeAdapter(list[_Mark]),
     "kept_doubts": TypeAdapter(list[_Doubt]),
     "reopened": TypeAdapter(_Reopened | None),
@@ -128,7 +136,8 @@ def judged(columns: Mapping[str, Any]) -> dict[str, Any]:
             raise ValueError("it says that it was answered, and not how or when")
     except ValueError:
         decision = decision_in(columns["decision"])
-        read = {**_NOTHING, "allowed": ["ignore"], "decision": decision, "taken_back": None, "reopened": None}
+        nothing = dict.fromkeys(("taken_back", "in_gmail", "reopened"))
+        read = {**_NOTHING, "allowed": ["ignore"], "decision": decision, **nothing}
         return {**columns, **read, "unreadable": True}
     return {**columns, **read, "unreadable": False}
 

@@ -17,7 +17,7 @@ from email_assistant.db import threads
 from email_assistant.db.pool import Connection, Pool, Statement, fetched
 from email_assistant.gate import ledger, sessions
 from email_assistant.inbox import rows
-from email_assistant.inbox.answers import DONE, Answers, Complete, became, check_shown, overturned, shadowed
+from email_assistant.inbox.answers import DONE, Answers, Complete, again, became, check_shown, overturned, shadowed
 from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
 from email_assistant.inbox.reading import Items
 from email_assistant.inbox.recipients import addresses_in, unproposed
@@ -39,7 +39,6 @@ _LOCK_SESSION = """select from gate_sessions where id = (select session_id from 
 _STOPPED = "select true as stopped where stopped_since(%s) is not null"
 _OVERDUE = """select b.item_id from inbox_items i join gate_begun b on b.item_id = i.id
               where i.status = 'pending' and i.run_id is null and not gate_waits(b) limit 200"""
-_AGAIN = "you are asked again about this: see why, and answer once more"
 
 
 class _TakenMeanwhile(Conflict):
@@ -115,7 +114,7 @@ class Inbox(Items):
         """
         item = await self.get(user_id, item_id)
         if asked not in (None, item.asked):
-            raise Conflict(_AGAIN if item.status == "pending" else became(item))
+            raise Conflict(again(item) if item.status == "pending" else became(item))
         if await self._answers.is_repeat(item, answer):
             return item
         decision = await self._answers.read(item, answer)
@@ -244,7 +243,7 @@ class Inbox(Items):
         except _TakenMeanwhile as taken:
             item = {item.id: item for item, _ in decisions}[taken.item_id]
             now = await self.get(item.user_id, item.id)
-            raise _TakenMeanwhile(item.id, became(now) if item.asked == now.asked else _AGAIN) from None
+            raise _TakenMeanwhile(item.id, became(now) if item.asked == now.asked else again(now)) from None
 
     async def _take(
         self, conn: Connection, item: Item, decision: Answer, by: str, window: timedelta, *, teaches: bool

@@ -143,10 +143,18 @@ class Questions:
         change = rows.insert(run_id, mail_text, row, held="true")
         await conn.execute(change.statement.encode(), change.parameters)
 
-    async def to_be_done(self, run_id: UUID) -> set[str]:
-        """Ids of the calls that a run's decided items say to carry out."""
+    async def ask_anew(self, conn: Connection, run_id: UUID, call_id: str, why: str) -> None:
+        """Ask about a call again that the person was shown with what is not so any more.
+
+        Args:
+            why: told where they had approved it.
+        """
+        await rows.ask_anew(conn, run_id, call_id, why)
+
+    async def to_be_done(self, run_id: UUID) -> dict[str, dict[str, Any]]:
+        """By the ids of the calls that a run's decided items say to carry out, the arguments."""
         items = await self._items("i.run_id = %s and i.status = 'decided'", run_id)
-        return {i.call_id for i in items if (i.decision or {}).get("type") in ACTS}
+        return {i.call_id: i.decision["args"] or i.args for i in items if i.decision and i.decision["type"] in ACTS}
 
     async def apply(self, conn: Connection, run_id: UUID) -> Sequence[Item]:
         """Pass the point of no return for all of a run's decided items, or for none while one is still open.

@@ -87,9 +87,20 @@ async def decide(
     return row["undo_until"] if row else None
 
 
-async def ask_once_more(conn: Connection, part: UUID, why: str, item: UUID, taken: Collection[UUID]) -> None:
-    """Ask about an accepted part again because of the answer to an item, unless it is among those `taken` with it."""
+async def ask_once_more(conn: Connection, part: UUID, why: str, item: UUID | None, taken: Collection[UUID]) -> None:
+    """Ask about an accepted part again because of the answer to an item, unless it is among those `taken` with it.
+
+    Args:
+        item: None: for another reason.
+    """
     await _run(conn, _SQL["ask_once_more"], why, item, part, list(taken))
+
+
+async def ask_anew(conn: Connection, run_id: UUID, call_id: str, why: str) -> None:
+    """Ask about a call again: what was approved waits once more, and an answer to what was shown before is none."""
+    for row in await (await _run(conn, _SQL["open_of_call"], run_id, call_id)).fetchall():
+        await ask_once_more(conn, row["id"], why, None, [])
+        await _run(conn, _SQL["count_up"], row["id"], row["status"])
 
 
 async def undo(conn: Connection, user_id: UUID, item_id: UUID) -> bool:

@@ -55,6 +55,15 @@ update inbox_items set status = 'pending', decision = null, decided_by = null, d
 where id = %s and status = 'decided' and interrupt_id is not null
 and decision->>'type' in ('accept', 'edit') and not id = any(%s)
 
+-- name: open_of_call
+-- Locked, so that none is answered meanwhile.
+select id, status from inbox_items
+where run_id = %s and call_id = %s and status in ('pending', 'decided') and interrupt_id is not null
+order by id for no key update
+
+-- name: count_up
+update inbox_items set asked = asked + 1 where id = %s and 'pending' = %s
+
 -- name: undo
 -- What the person had typed is kept.
 update inbox_items i set status = 'pending', decision = null, decided_by = null, decided_at = null, undo_until = null,

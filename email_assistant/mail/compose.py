@@ -74,6 +74,16 @@ def _words(text: str) -> list[str]:
     return re.findall(r"\w+", text.casefold())
 
 
+def without_signature(text: str, signature: str | None) -> str:
+    """The text that `with_signature` made this of, as far as the person has left the signature as it was."""
+    whole = text.rstrip()
+    for line in ("-- ", "--"):
+        tail = f"{line}\n{signature.strip()}" if signature and signature.strip() else ""
+        if tail and whole.endswith(tail):
+            return whole.removesuffix(tail).rstrip()
+    return whole
+
+
 def reply_subject(subject: str) -> str:
     """`Re: ` and the thread's subject; other prefixes stay, since Gmail threads by what follows `Re:`."""
     return f"Re: {_REPLY_PREFIX.sub('', subject, count=1).strip() if _REPLY_PREFIX.match(subject) else subject.strip()}"

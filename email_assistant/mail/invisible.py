@@ -32,11 +32,18 @@ _BELONGING: Final = (
     f"(?<=[\u1820-\u18aa])[\u180b-\u180f](?![{_HIDDEN}])",
 )
 _KEPT: Final = re.compile(f"({'|'.join(_BELONGING)})|[{_HIDDEN}]")
-_MARK: Final = f"(?<![{_HIDDEN}])[\u200e\u200f\u061c](?![{_HIDDEN}])"
+_MARKS: Final = "[\u200e\u200f\u061c]"
+_MARK: Final = f"(?<![{_HIDDEN}]){_MARKS}(?![{_HIDDEN}])"
 _KEPT_AMONG_RIGHT_TO_LEFT: Final = re.compile(f"({'|'.join([*_BELONGING, _MARK])})|[{_HIDDEN}]")
 _RIGHT_TO_LEFT: Final = re.compile(
-    "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]"
+    "[\u0590-\u061b\u061d-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]"
 )
+_SET_APART: Final = "[./,:\u2019\u2013\u2212'-]"
+_WITHIN_A_NUMBER: Final = re.compile(
+    f"(?<=[0-9]){_MARKS}(?={_SET_APART}?{_MARKS}?[0-9])"
+    f"|(?<=[0-9]{_SET_APART}){_MARKS}(?=[0-9])|(?<=[0-9]{_MARKS}{_SET_APART}){_MARKS}(?=[0-9])"
+)
+"""There a mark makes 03/12 be read as 12/03 by whoever's program heeds it."""
 
 
 def clean(text: str) -> str:
@@ -46,6 +53,16 @@ def clean(text: str) -> str:
 
 def as_seen(text: str) -> str:
     """`clean` text that reads as the person meant it: what is needed to write an emoji or a script is left, such as the
-    joiners of Persian and Hindi, and a mark of direction in Hebrew, of which one alone may stand between letters."""
-    kept = _KEPT_AMONG_RIGHT_TO_LEFT if _RIGHT_TO_LEFT.search(text) else _KEPT
-    return kept.sub(lambda found: found[1] or "", _LINE_BREAKS.sub("\n", text))
+    joiners of Persian and Hindi, and a mark of direction in a line with Hebrew or Arabic, of which one alone may stand
+    between letters. What was read so once stays as it is."""
+    return "\n".join(map(_line_as_seen, _LINE_BREAKS.sub("\n", text).split("\n")))
+
+
+def _line_as_seen(line: str) -> str:
+    if not _RIGHT_TO_LEFT.search(line):
+        return _KEPT.sub(_belonging, line)
+    return _WITHIN_A_NUMBER.sub("", _KEPT_AMONG_RIGHT_TO_LEFT.sub(_belonging, line))
+
+
+def _belonging(found: re.Match[str]) -> str:
+    return found[1] or ""

@@ -55,11 +55,10 @@ on conflict (account_id, key) do update set place = excluded.place
 where effects.state = 'planned' and effects.args_hash = excluded.args_hash returning {_EFFECT}"""
 _START = """
 update effects set state = 'started', epoch = now.epoch, gmail_thread = coalesce(now.thread, gmail_thread),
-       mark = coalesce(now.mark, effects.mark), draft_id = coalesce(now.draft, draft_id),
+       mark = coalesce(now.mark, effects.mark),
        started_at = coalesce(started_at, clock_timestamp()), last_started_at = clock_timestamp()
-from (values (%s::bigint, %s::text, %s::text, %s::text)) as now (epoch, thread, mark, draft)
-where account_id = %s and key = %s and state in ('planned', 'started') and (now.draft is null or draft_id is null
-      and state = 'started' and effects.epoch is not distinct from now.epoch and not now.draft = any(orphans))"""
+from (values (%s::bigint, %s::text, %s::text)) as now (epoch, thread, mark)
+where account_id = %s and key = %s and state in ('planned', 'started')"""
 _MAY_ACT = "(select a.state = 'active' from accounts a where a.id = effects.account_id for share)"
 _INTO = "(account_id, gmail_thread) = (select account_id, gmail_id from threads where id = %s)"
 
@@ -229,13 +228,7 @@ class Ledger:
         return len(await self._entries(sent, account_id, recipient, since))
 
     async def start(
-        self,
-        entry: Entry,
-        lease: Lease | None = None,
-        *,
-        mark: str | None = None,
-        into: str | None = None,
-        draft: str | None = None,
+        self, entry: Entry, lease: Lease | None = None, *, mark: str | None = None, into: str | None = None
     ) -> None:
         """Mark it started, immediately before the outside call.
 
@@ -243,12 +236,11 @@ class Ledger:
             lease: that of its conversation; None: it has none.
             mark: of a letter, what it is recognised by.
             into: Gmail's id of the thread that it goes into.
-            draft: of one that was started, the draft to store, as `keep_draft` does.
 
         Raises:
             LeaseLost: this worker may not, or there is too little time left.
         """
-        values = (lease and lease.epoch, into, mark, draft, entry.account_id, entry.key)
+        values = (lease and lease.epoch, into, mark, entry.account_id, entry.key)
         async with self._pool.connection() as conn:
             if lease:
                 guarded = f"{_START} and {HELD} returning key"
@@ -355,6 +347,10 @@ class Ledger:
         if rows := await fetched(self._pool, query, given):
             raise RateLimited(str(limited), limited.until and min(limited.until, rows[0]["ends"])) from limited
 
+    async def keep_words(self, entry: Entry, text: str) -> None:
+        """Keep what the person wrote into its draft at Gmail, in whose place it is sent as it was made."""
+        await self._change(entry, "overwritten = %(text)s", text=text)
+
     async def lose_draft(self, entry: Entry, mark: str) -> None:
         """A draft of it may be at Gmail, or come to be there, that is stored nowhere."""
         await self._change(entry, "lost_draft = %(mark)s", mark=mark)
@@ -401,7 +397,8 @@ class Ledger:
     async def let_text_go(conn: Connection, thread_ids: Sequence[UUID]) -> None:
         """Take out what the effects of these conversations say; that they happened, and to whom, stays."""
         await conn.execute(
-            """update effects set args = without_text(args, %s), result = case when state <> 'done' then result end
+            """update effects set args = without_text(args, %s), result = case when state <> 'done' then result end,
+                      overwritten = null
                where thread_id = any(%s) and state <> 'started'""",
             (WITHOUT_TEXT, list(thread_ids)),
         )

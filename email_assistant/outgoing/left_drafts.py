@@ -1,11 +1,12 @@
 """Draft mode: a proposed reply is left at Gmail as a draft in its thread, for the person to send or discard there.
 
-Such a draft is never sent by us. When what it stands for is over, it is deleted, unless the person has changed it. All
-SQL on `left_drafts` stands here.
+Such a draft is never sent by us, nor written into. When what it stands for is over, it is deleted, unless the person
+has changed it: what they have made of it, as last heard of, is part of what they are asked. All SQL on `left_drafts`
+stands here.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
@@ -14,11 +15,47 @@ from psycopg.rows import class_row
 from psycopg.types.json import Json
 
 from email_assistant.db.lease import HELD, Lease, LeaseLost
-from email_assistant.db.pool import Connection, Pool
+from email_assistant.db.pool import Connection, Pool, fetched
 from email_assistant.google.errors import NotFound, Refused
-from email_assistant.google.gmail import Gmail
+from email_assistant.google.gmail import Draft, Gmail
 from email_assistant.outgoing.entry import WITHOUT_TEXT, NotYetClear
-from email_assistant.outgoing.letters import Letter, drafts_of, is_letter
+from email_assistant.outgoing.letters import Letter, drafts_of
+
+_WHY: Mapping[str, str] = {
+    "changed": "you changed its draft in Gmail",
+    "restored": "you changed its draft in Gmail back",
+    "sent": "you sent its draft in Gmail yourself",
+    "gone": "you discarded its draft in Gmail, or sent it in another way",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class InGmail:
+    """What the person has made of a draft in Gmail."""
+
+    did: Literal["changed", "restored", "sent", "gone"]
+    """`gone`: it was discarded, or sent in a way that does not show."""
+    text: str = ""
+    """As they read it there."""
+    args: dict[str, Any] | None = None
+    """What our own letter that says the same is made of; None: it holds what such a letter can't, or is not there."""
+    message: str | None = None
+    """Gmail's id of what was sent."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is not there any more."""
+        return self.did in ("sent", "gone")
+
+    def is_known(self, heard: Mapping[str, Any] | None) -> bool:
+        """Whether this is what was last heard of."""
+        known = heard or {}
+        return (self.did, self.text, self.message) == tuple(known.get(name) for name in ("did", "text", "message"))
+
+    @property
+    def why(self) -> str:
+        """Why they are asked again."""
+        return _WHY[self.did]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +68,8 @@ class LeftDraft:
     draft_id: str | None
     mark: str | None
     """What it is recognised by as we left it; what we would write now may differ, by the signature for one."""
+    found: dict[str, Any] | None
+    """What the person has made of it in Gmail, as last heard of (`InGmail`); None: it is as we left it."""
     thread: str
     """Gmail's id of it."""
     waits: bool
@@ -61,7 +100,7 @@ class LeftDrafts:
         """Have a reply left at Gmail that waits again, and whose draft was taken away meanwhile."""
         await self.want(conn, run_id, call_id, args)
         await conn.execute(
-            """update left_drafts set state = 'wanted', draft_id = null, mark = null
+            """update left_drafts set state = 'wanted', draft_id = null, mark = null, found = null
                where run_id = %s and call_id = %s and state = 'gone'""",
             (run_id, call_id),
         )
@@ -69,14 +108,15 @@ class LeftDrafts:
     @staticmethod
     async def let_text_go(conn: Connection, thread_ids: Sequence[UUID]) -> None:
         """Take out what these conversations' drafts say that are at Gmail no more."""
-        query = "update left_drafts set args = without_text(args, %s) where thread_id = any(%s) and state = 'gone'"
+        query = """update left_drafts set args = without_text(args, %s), found = null
+                   where thread_id = any(%s) and state = 'gone'"""
         await conn.execute(query, (WITHOUT_TEXT, list(thread_ids)))
 
     async def of_thread(self, thread_id: UUID) -> list[LeftDraft]:
         """Those that are at Gmail, or are to be."""
         async with self._pool.connection() as conn, conn.cursor(row_factory=class_row(LeftDraft)) as cursor:
             await cursor.execute(
-                """select d.run_id, d.call_id, d.args, d.state, d.draft_id, d.mark, (
+                """select d.run_id, d.call_id, d.args, d.state, d.draft_id, d.mark, d.found, (
                        select t.gmail_id from threads t where t.id = d.thread_id) as thread, exists (
                        select from inbox_items i where i.run_id = d.run_id and i.call_id = d.call_id
                        and i.status in ('pending', 'decided')) as waits, (
@@ -115,22 +155,43 @@ class LeftDrafts:
         if not await self._keep(lease, left, draft_id):
             await gmail.delete_draft(draft_id)
 
-    async def take_away(self, gmail: Gmail, lease: Lease, left: LeftDraft) -> bool:
-        """Delete the draft unless the person has changed it; False if they have, or have sent or discarded it.
+    async def look(self, gmail: Gmail, left: LeftDraft) -> Draft | None:
+        """The draft as it lies there; None: it was sent or discarded, or was never made.
 
         Raises:
             NotYetClear: it may still be on its way.
         """
         _expect_over(left)
         draft_id = await _find(gmail, left) if left.state == "started" else left.draft_id
-        draft = await gmail.find_draft(draft_id) if draft_id else None
+        return await gmail.find_draft(draft_id) if draft_id else None
+
+    async def take_away(self, gmail: Gmail, lease: Lease, left: LeftDraft, draft: Draft | None) -> bool:
+        """Delete the draft; False if the person has sent or discarded it just now.
+
+        Args:
+            draft: as it was looked at just now; None: nothing is to be deleted, for there is none, or it is theirs.
+        """
         if draft is None:
-            untouched = draft_id is None or left.state == "ending"
-        elif untouched := is_letter(draft.payload, left.mark or ""):
-            await self._end(lease, left, draft.id)
-            untouched = await gmail.delete_draft(draft.id)
-        await self._gone(left)
-        return untouched
+            await self._gone(left)
+            return True
+        await self._end(lease, left, draft.id)
+        if not await gmail.delete_draft(draft.id):
+            return False
+        await self._gone(left, deleted=True)
+        return True
+
+    async def heard(self, conn: Connection, left: LeftDraft, found: InGmail) -> None:
+        """Note what the person has made of it; one that is not there any more is over."""
+        await conn.execute(
+            """update left_drafts set found = %s, state = case when %s then 'gone' else state end
+               where run_id = %s and call_id = %s""",
+            (None if found.did == "restored" else Json(asdict(found)), found.is_over, left.run_id, left.call_id),
+        )
+
+    async def sent_by_person(self, thread_id: UUID) -> set[str]:
+        """Gmail's ids of what the person has made of such drafts and sent, as their items say."""
+        query = "select found->>'message' as id from left_drafts where thread_id = %s and found->>'did' = 'sent'"
+        return {str(row["id"]) for row in await fetched(self._pool, query, (thread_id,))}
 
     async def _start(self, lease: Lease, left: LeftDraft, mark: str | None, *, creates: bool) -> bool:
         """Mark it started, immediately before the outside call; False if it may not be created any more."""
@@ -171,10 +232,12 @@ class LeftDrafts:
             )
         return cursor.rowcount == 1
 
-    async def _gone(self, left: LeftDraft) -> None:
+    async def _gone(self, left: LeftDraft, *, deleted: bool = False) -> None:
         async with self._pool.connection() as conn:
             await conn.execute(
-                "update left_drafts set state = 'gone' where run_id = %s and call_id = %s", (left.run_id, left.call_id)
+                """update left_drafts set state = 'gone', found = case when not %s then found end
+                   where run_id = %s and call_id = %s""",
+                (deleted, left.run_id, left.call_id),
             )
 
 

@@ -1,8 +1,9 @@
 """The one way in which a letter leaves. Draft first, so that a repeat can't send twice.
 
 `drafts.create` → store the draft's id → `drafts.send`: Gmail sends a draft once and answers 404 to a repeat. A row's
-draft is stored once, and only that one may be sent. After a lost acknowledgement Gmail is looked at before anything is
-done again.
+draft is stored once, and only that one may be sent. It goes out as it was made, whatever the person has made of it in
+Gmail meanwhile; what they wrote is kept. After a lost acknowledgement, or one that names another message, Gmail is
+looked at before anything is done again.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -13,8 +14,10 @@ from typing import Any, Final
 
 from email_assistant.db.lease import Lease, LeaseLost
 from email_assistant.google.errors import Ambiguous, GoogleError, NotFound, RateLimited, Refused
-from email_assistant.google.gmail import Draft, Gmail, Message
+from email_assistant.google.gmail import Draft, Gmail, Message, MessageRef
+from email_assistant.mail.charset import one_line
 from email_assistant.mail.compose import mail_fingerprint
+from email_assistant.mail.message import Mail
 from email_assistant.mail.parse import parse_bytes, parse_gmail
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.entry import Entry, Unsent
@@ -104,10 +107,14 @@ class Mailer:
         await self.ledger.fail(entry, "It was not sent.")
 
     async def take_back(self, entry: Entry) -> None:
-        """Delete the draft of a letter that Gmail did not take; if it has not failed, a later try makes another."""
+        """Delete the draft of a letter that Gmail did not take; if it has not failed, a later try makes another.
+
+        What the person has made of it is theirs.
+        """
         now = await self.ledger.now(entry)
         with suppress(GoogleError):
-            if not now.is_refused and now.draft_id and await self.gmail.delete_draft(now.draft_id):
+            held = await self.gmail.find_draft(now.draft_id) if now.draft_id and not now.is_refused else None
+            if held and (not is_letter(held.payload, now.mark or "") or await self.gmail.delete_draft(held.id)):
                 await self.ledger.put_back(now)
             await self.clear(now)
 
@@ -132,11 +139,11 @@ class Mailer:
                 return await self._look(entry, mark, told)
             draft_id = draft_id or await self._adopt(entry, mark)
         try:
-            if draft_id:
-                await self.ledger.start(entry, self.lease)
-            else:
-                draft_id = await self._create(entry, write)
-            sent = await self.gmail.send_draft(draft_id)
+            letter = None
+            if draft_id is None:
+                letter = await write()
+                draft_id = await self._create(entry, letter)
+            sent = await self._send_as_made(entry, draft_id, letter, write)
         except NotFound as gone:
             if draft_id is None:
                 raise Unsent(gone) from gone
@@ -152,14 +159,41 @@ class Mailer:
             if draft_id and await self.gmail.find_draft(draft_id) is None:
                 return await self._look(entry, await self._mark(entry, write), told)
             raise Unsent(refusal) from refusal
+        mark = await self._mark(entry, write)
+        if not await self._is_sent(sent.id, mark):
+            return await self._look(entry, mark, told)
         return await self._sent(entry, sent.id, sent.thread_id, told, before=False)
+
+    async def _send_as_made(self, entry: Entry, draft_id: str, letter: Letter | None, write: Write) -> MessageRef:
+        """Send a draft as it was made, and keep what the person has made of it.
+
+        Args:
+            letter: what it was made of; None: that was an earlier try.
+        """
+        raw = (await self.gmail.raw_draft(draft_id)).raw or b""
+        held, now = parse_bytes(raw), await self.ledger.now(entry)
+        if letter is None and self.lease is None and written_into(held, now.mark or "", held.subject) is None:
+            # What is sent by a key may be composed in other words by now.
+            letter = Letter(raw, now.gmail_thread)
+        letter = letter or await write()
+        if text := written_into(held, now.mark or "", parse_bytes(letter.raw).subject):
+            await self.ledger.keep_words(entry, text)
+        await self.ledger.start(entry, self.lease, mark=letter.mark)
+        return await self.gmail.send_draft(draft_id, letter.raw, letter.thread)
+
+    async def _is_sent(self, message_id: str, mark: str) -> bool:
+        """Whether this is the letter, and was sent: Gmail says so of a message, and it could be any."""
+        try:
+            message = await self.gmail.message(message_id)
+        except (NotFound, Refused):
+            return False
+        return "SENT" in message.labels and is_letter(message.payload, mark)
 
     async def _mark(self, entry: Entry, write: Write) -> str:
         return (await self.ledger.now(entry)).mark or (await write()).mark
 
-    async def _create(self, entry: Entry, write: Write) -> str:
-        """Make the draft, and mark that it is sent now."""
-        letter = await write()
+    async def _create(self, entry: Entry, letter: Letter) -> str:
+        """Make the draft, and store it."""
         await self.ledger.start(entry, self.lease, mark=letter.mark, into=letter.thread)
         for orphan in entry.orphans:
             await self.gmail.delete_draft(orphan)
@@ -169,26 +203,25 @@ class Mailer:
             # What a conversation began is taken up again by itself; who sends under a key wants to know now.
             if self.lease or not (adopted := await self._adopt(entry, letter.mark)):
                 raise
-            await self.ledger.start(entry, self.lease)
             return adopted
         except (NotFound, Refused):
             # It has been seen to be there though this was the answer.
             await self.ledger.lose_draft(entry, letter.mark)
             raise
-        try:
-            await self.ledger.start(entry, self.lease, draft=draft_id)
-        except LeaseLost:
-            return await self._keep(entry, draft_id)
-        return draft_id
+        return await self._keep(entry, draft_id)
 
     async def _keep(self, entry: Entry, draft_id: str) -> str:
-        """Store a draft that may not be sent now, or delete it if another worker has stored one; returns that if it may
-        be. Raises LeaseLost."""
-        kept = await self.ledger.keep_draft(entry, draft_id, self.lease)
-        if not kept and await self.ledger.disown_draft(entry, draft_id):
+        """Store a draft, or delete it if another worker has stored one; returns that then, if it may be sent.
+
+        Raises:
+            LeaseLost: it may not.
+        """
+        if await self.ledger.keep_draft(entry, draft_id, self.lease):
+            return draft_id
+        if await self.ledger.disown_draft(entry, draft_id):
             await self.gmail.delete_draft(draft_id)
         await self.ledger.start(entry, self.lease)  # raises LeaseLost for a fenced worker
-        return draft_id if kept else (await self.ledger.now(entry)).draft_id or draft_id
+        return (await self.ledger.now(entry)).draft_id or draft_id
 
     async def _adopt(self, entry: Entry, mark: str) -> str | None:
         """Find the draft that a crash left between its creation and the storing of its id."""
@@ -231,9 +264,28 @@ class Mailer:
 
 def is_letter(payload: Mapping[str, Any] | None, mark: str) -> bool:
     """Whether a message of the mailbox is the letter of this mark."""
-    if payload is None:
-        return False
-    mail = parse_gmail(payload)
+    return payload is not None and _is_like(parse_gmail(payload), mark)
+
+
+def written_into(draft: Mail, mark: str, subject: str) -> str | None:
+    """What the person has made of a draft of ours, as they read it; None: it is as we made it.
+
+    Args:
+        mark: what that is recognised by.
+        subject: that of ours.
+    """
+    files = [each.name for each in draft.attachments]
+    is_renamed = one_line(draft.subject) != one_line(subject)
+    if _is_like(draft, mark) and not (is_renamed or draft.bcc or files):
+        return None
+    heads = [("To", draft.to), ("Cc", draft.cc), ("Bcc", draft.bcc)]
+    lines = [f"{name}: {', '.join(each.email for each in people)}" for name, people in heads if people]
+    lines += [f"Subject: {draft.subject}"] if is_renamed else []
+    lines += [f"Attached: {', '.join(files)}"] if files else []
+    return "\n".join([*lines, "", draft.text])
+
+
+def _is_like(mail: Mail, mark: str) -> bool:
     fingerprint = mail_fingerprint(mail)
     return mark in (fingerprint, f"{fingerprint} {mail.subject}")
 

@@ -7,9 +7,12 @@ from uuid import UUID
 
 from pydantic import Field
 
+from email_assistant.accounts.account import Account
 from email_assistant.accounts.accounts import Accounts
 from email_assistant.mail.address import address_of
-from email_assistant.mail.compose import compose_mail, reply_subject
+from email_assistant.mail.charset import one_line
+from email_assistant.mail.compose import compose_mail, reply_subject, without_signature
+from email_assistant.mail.message import Mail
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.letters import Letter
 from email_assistant.tools import senders
@@ -69,7 +72,8 @@ class SendEmailTool(SendingTool):
         senders.check_not_oneself_alone(account, [to, *copies])
         identity = senders.identity_of(account, reply["addressed"])
         senders.check_unchanged(account, given.from_address, identity)
-        complete = {**arguments, "email_address": to, "additional_recipients": copies}
+        text = given.response_text  # without the blanks at its ends, which are not sent
+        complete = {**arguments, "response_text": text, "email_address": to, "additional_recipients": copies}
         if not copies and not reply["also_to"]:  # else that nobody is to get a copy must not be forgotten
             del complete["additional_recipients"]
         complete.pop("from_address", None)
@@ -100,6 +104,24 @@ def _subject(run: Mapping[str, Any]) -> str:
     """What is sent again keeps its own: it may answer nothing."""
     subject = str(run["reply"]["subject"])
     return subject if run.get("undelivered") else reply_subject(subject)
+
+
+def read_back(
+    run: Mapping[str, Any], account: Account, proposed: Mapping[str, Any], draft: Mail
+) -> dict[str, Any] | None:
+    """The arguments that a draft of a reply stands for by now; None: it holds what they can't say."""
+    identity = senders.identity_of(account, run["reply"]["addressed"])
+    is_other = one_line(draft.subject) != one_line(_subject(run)) or (
+        draft.sender is not None and draft.sender.email.lower() != identity.address.lower()
+    )
+    if is_other or draft.attachments or draft.bcc or len(draft.to) != 1:
+        return None
+    return {
+        **proposed,
+        "response_text": without_signature(draft.text, identity.signature),
+        "email_address": draft.to[0].email,
+        "additional_recipients": [each.email for each in draft.cc],
+    }
 
 
 async def _reply(call: Call, given: SendEmail) -> Letter:

@@ -64,6 +64,11 @@ _LEFT: Mapping[str, str] = {
     "ending": "The draft that was left in Gmail is to be taken away.",
     "gone": "The draft that was left in Gmail is there no more.",
 }
+_FOUND: Mapping[str, str] = {
+    "changed": "You changed it there.",
+    "sent": "You sent it there yourself.",
+    "gone": "You discarded it there, or sent it in another way.",
+}
 
 _SQL = statements("trail", "story.sql")
 
@@ -259,6 +264,8 @@ def _of_effect(effect: Row) -> Happening:
     if reported := note(effect["told"] or ()):
         text = f"{text.removesuffix('.')}, and {reported}."
     at = effect["finished_at"] or effect["started_at"]
+    if effect["overwritten"]:
+        text += f" What you had written into its draft in Gmail was not: {effect['overwritten']}"
     if effect["looks"]:
         text += f" Gmail was looked into {effect['looks']} times for it."
     detail = {"tool": effect["tool"], "state": effect["state"], "external_id": effect["external_id"]}
@@ -299,7 +306,8 @@ def _called(call: Row) -> Happening:
 
 def _left(draft: Row) -> Happening:
     detail = {"state": draft["state"], "external_id": draft["draft_id"]}
-    return Happening(draft["last_started_at"], "left", _LEFT[draft["state"]], run=draft["run_id"], detail=detail)
+    text = _LEFT[draft["state"]] + (f" {_FOUND[draft['did']]}" if draft["did"] else "")
+    return Happening(draft["last_started_at"], "left", text, run=draft["run_id"], detail=detail)
 
 
 def _held(lesson: Row) -> Happening:

@@ -31,12 +31,14 @@ select id, run_id, kind, action, because, asked_because, args::text, status, dec
 from inbox_items where run_id = any(%s) order by created_at, id
 
 -- name: effects
-select run_id, tool, place, state, external_id, result, looks, started_at, finished_at, reported(effects) as told
+select run_id, tool, place, state, external_id, result, looks, started_at, finished_at, overwritten,
+       reported(effects) as told
 from effects where run_id = any(%s)
 order by coalesce(finished_at, started_at), call_id
 
 -- name: effects_for
-select e.run_id, e.tool, e.place, e.state, e.external_id, e.result, e.looks, e.started_at, e.finished_at, reported(e) as told
+select e.run_id, e.tool, e.place, e.state, e.external_id, e.result, e.looks, e.started_at, e.finished_at,
+       e.overwritten, reported(e) as told
 from mails m join accounts a on a.id = m.account_id join effects e on e.run_id = m.run_id
 where m.user_id = %s and m.gmail_id = %s and a.address = %s and e.state <> 'planned'
 order by coalesce(e.finished_at, e.started_at), e.call_id
@@ -68,7 +70,7 @@ select c.run_id, c.tool, c.server, c.at from gate_calls c where c.run_id = any(%
 and not exists (select from effects e where e.run_id = c.run_id and e.call_id = c.call_id) order by c.id
 
 -- name: drafts
-select run_id, state, draft_id, last_started_at from left_drafts where run_id = any(%s) order by run_id, call_id
+select run_id, state, draft_id, last_started_at, found->>'did' as did from left_drafts where run_id = any(%s) order by run_id, call_id
 
 -- name: held
 select at, kept, change->>'text' as text from held_lessons

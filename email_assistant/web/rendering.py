@@ -10,10 +10,12 @@ from email_assistant.errors import AssistantError
 from email_assistant.inbox.describe import (
     COUNTED,
     FIRST_ANSWER,
+    HERE,
     NOBODY_KNOWN,
     NOT_IN_COPY,
     UNKNOWN_CONFLICTS,
     beside_its_text,
+    in_gmail,
     said_of,
 )
 from email_assistant.inbox.refinements import Refined
@@ -22,7 +24,18 @@ from email_assistant.mail.address import address_of
 from email_assistant.mail.charset import listed, plain
 from email_assistant.mail.passages import passages, unwrapped
 from email_assistant.mail.two_parts import DIFFER
-from email_assistant.web.wording import SIGNS, about, became, counted, kinds_of, name_of, span, waits, who
+from email_assistant.web.wording import (
+    IN_GMAIL_BUTTON,
+    SIGNS,
+    about,
+    became,
+    counted,
+    kinds_of,
+    name_of,
+    span,
+    waits,
+    who,
+)
 
 
 def render(
@@ -76,6 +89,8 @@ _environment.globals |= {
     "said_stopped": _stopped.get,
     "first_answer_text": FIRST_ANSWER,
     "nobody_known": NOBODY_KNOWN,
+    "here_text": HERE,
+    "in_gmail_button": IN_GMAIL_BUTTON,
     "not_in_copy": NOT_IN_COPY,
     "calendars_text": COUNTED,
     "signs": SIGNS,
@@ -100,6 +115,7 @@ _environment.filters |= {
     "about": about,
     "cut": cut,
     "said_of": said_of,
+    "in_gmail": in_gmail,
     "link_host": link_host,
     "refined": Refined.of,
     "lines": _lines,

@@ -63,6 +63,17 @@ class MarkOut(Told):
     source: str = Field(description="What the text is known as in which they stand; empty: none.")
 
 
+class InGmailOut(Told):
+    """What the person has made of a letter's draft in Gmail, as last heard of."""
+
+    did: Literal["changed", "sent", "gone"] = Field(description="`gone`: discarded, or sent in another way.")
+    text: str = Field(description="As it stands there, its recipients first, or as it was sent; empty: it is gone.")
+    args: dict[str, Any] | None = Field(
+        description="To send that one, answer with edit and these; null: it is to be sent from Gmail only, as it holds "
+        "what can't be said here (a file, a Bcc, another subject), or is not there any more."
+    )
+
+
 class ItemOut(Told):
     """Something that waits, or waited, for a person."""
 
@@ -90,10 +101,17 @@ class ItemOut(Told):
         description="What the person had typed, an edit or a response, before they took it back; or into a letter to "
         "the same person that was not sent, as newer mail came."
     )
+    in_gmail: InGmailOut | None = Field(
+        description="While it waits: what the draft that was left in Gmail has become; null: it is as it was left, or "
+        "none was. It is part of `hash`, and counts `asked` up."
+    )
     decided_at: datetime | None
     undo_until: datetime | None = Field(description="Until then the decision can be taken back.")
     superseded_by: UUID | None = Field(description="The run that took its place.")
     ended_because: str | None = Field(description="Why it was superseded, or expired.")
+    overwritten: str | None = Field(
+        description="What the person had written into its draft in Gmail before that was sent as they had approved it."
+    )
     shadow: bool = Field(description="It only shows what would have been done: its account is in shadow mode.")
     sender: str | None
     subject: str | None

@@ -25,6 +25,7 @@ _WORDS: Mapping[str, Any] = load(files("email_assistant.web").joinpath("wording.
 
 WHAT_A_MAILBOX_ADDS: str = _WORDS["what a mailbox adds"]
 _BUTTONS: Mapping[str, Mapping[Button, str]] = _WORDS["buttons"]
+IN_GMAIL_BUTTON: str = _WORDS["in gmail button"]
 CHAT_BUTTONS: Mapping[Answer, str] = _WORDS["chat buttons"]
 QUESTION_BUTTONS: Mapping[Answer, str] = _WORDS["question buttons"]
 _HELD: Mapping[Answer, str] = _WORDS["held answers"]
@@ -75,6 +76,7 @@ def buttons(item: Item) -> Mapping[Button, str]:
     by_action = _BUTTONS.get(item.action, {}) if item.kind == "confirmation" else {}
     again = _BUTTONS["again"] if item.undelivered and item.kind == "draft" else {}
     special = _BUTTONS["held"] if item.is_held else _BUTTONS["blank"] if item.is_blank else again
+    special = _BUTTONS["two texts"] if item.in_gmail and item.in_gmail.text else special
     return {**_BUTTONS["any"], **_BUTTONS.get(item.kind, {}), **by_action, **special}
 
 

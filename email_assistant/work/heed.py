@@ -1,22 +1,30 @@
 """What the person does in Gmail meanwhile, and what that ends here; and the drafts that are left there for them."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 from uuid import UUID
 
 from email_assistant.accounts.clients import Clients
 from email_assistant.db import mails, runs, threads
 from email_assistant.db.lease import Lease
-from email_assistant.db.pool import Pool
+from email_assistant.db.pool import Connection, Pool
+from email_assistant.gate.source import BadFile
 from email_assistant.google.errors import NotFound
+from email_assistant.google.gmail import Draft
+from email_assistant.inbox.answers import Complete
 from email_assistant.inbox.questions import Questions
+from email_assistant.mail.compose import reply_subject
+from email_assistant.mail.message import Mail
+from email_assistant.mail.parse import parse_gmail
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.entry import InDoubt
-from email_assistant.outgoing.left_drafts import LeftDraft, LeftDrafts
-from email_assistant.tools.send_email import written
-from email_assistant.tools.spec import Call
+from email_assistant.outgoing.left_drafts import InGmail, LeftDraft, LeftDrafts
+from email_assistant.outgoing.letters import written_into
+from email_assistant.tools.send_email import LETTER, read_back, written
+from email_assistant.tools.spec import Call, ServerDown, ToolError
 from email_assistant.work.conversations import Conversation, MailStanding
 from email_assistant.work.rows import RunRow
 from email_assistant.work.runs import Runs
@@ -26,6 +34,27 @@ ANSWERED = "you answered this yourself"
 ANSWERED_IN_CHAT = "you had this answered in a chat"
 DRAFTED = "you began an answer yourself"
 TAKEN_OVER = "you changed, sent or discarded its draft in Gmail"
+
+News = list[tuple[LeftDraft, InGmail]]
+
+
+@dataclass(frozen=True)
+class LookedAt:
+    """A draft that was left for the person, as it is in Gmail now."""
+
+    left: LeftDraft
+    call: Call
+    draft: Draft | None
+
+    @cached_property
+    def mail(self) -> Mail | None:
+        return parse_gmail(self.draft.payload or {}) if self.draft else None
+
+    @cached_property
+    def text(self) -> str | None:
+        """What the person has made of it; None: nothing."""
+        subject = reply_subject(self.call.run["reply"]["subject"])
+        return written_into(self.mail, self.left.mark or "", subject) if self.mail else None
 
 
 @dataclass(frozen=True)
@@ -37,12 +66,27 @@ class Heed:
     clients: Clients
     settler: Settler
     left_drafts: LeftDrafts
+    complete: Complete
     asked_by: Callable[[UUID, Lease], Awaitable[Collection[str]]]
     """Ids of the questions that a run's graph still waits for."""
 
     async def before_decision(self, lease: Lease, conversation: Conversation, run: RunRow) -> bool:
-        """Whether the person has answered in Gmail what this decided run would answer; it is closed then."""
-        return await self._read_own(lease, conversation) or await self._is_taken_over(lease, conversation, run)
+        """Whether this decided run can't be carried out: the person has answered in Gmail what it would answer, which
+        closes it; or they have made something else of a draft that was left there, and are asked again. Nothing is
+        taken out of the mailbox before."""
+        looked_at = await self._look(lease, conversation, run)
+        sent = await self.questions.to_be_done(run.id) if looked_at else {}
+        news = await self._news(conversation, looked_at)
+        if await self._told(lease, [each for each in news if each[0].call_id in sent]):
+            return True
+        if await self._read_own(lease, conversation):
+            return True
+        for each in looked_at:
+            call_id = each.left.call_id
+            if not await self._take_away(lease, each, sent.get(call_id)) and call_id in sent:
+                found = await self._sent_instead(conversation, each.left) or InGmail("gone")
+                return await self._told(lease, [(each.left, found)])
+        return False
 
     async def before_acting(self, lease: Lease, conversation: Conversation, run: RunRow) -> bool:
         """Whether the person has answered in Gmail since this run's answers were applied, of which nothing has happened
@@ -70,9 +114,15 @@ class Heed:
         """What the person wrote since the answers were applied: what they wrote before was read then."""
         if not any(m.own for m in conversation.new):
             return []
-        ours = await self.ledger.own_ids(conversation.id)
+        ours = await self._ours(conversation)
         asked_at = conversation.mail(run.mail_id).received_at
         return [m for m in conversation.new if _is_by_hand(m, ours) and m.received_at >= asked_at]
+
+    async def _ours(self, conversation: Conversation) -> set[str]:
+        """Gmail's ids of what was sent in the conversation and ends nothing: by us, or by the person out of a draft
+        that was left for them, which they are told beside the question that waits."""
+        told = await self.left_drafts.sent_by_person(conversation.id)
+        return await self.ledger.own_ids(conversation.id) | told
 
     async def _answered_where(self, conversation: Conversation, answers: Sequence[MailStanding]) -> str:
         """Why nothing is left to do. What they had sent from a chat is their word as much as what they typed."""
@@ -100,7 +150,7 @@ class Heed:
         own = [m for m in conversation.new if m.own]
         if not own:
             return False
-        ours = await self.ledger.own_ids(conversation.id)
+        ours = await self._ours(conversation)
         by_hand = [m for m in own if _is_by_hand(m, ours)]
         reason = await self._answered_where(conversation, by_hand) if by_hand else ""
         wrote_at = max((m.received_at for m in by_hand), default=None)
@@ -117,31 +167,34 @@ class Heed:
         return True
 
     async def _read_draft(self, lease: Lease, conversation: Conversation) -> bool:
-        """Look at a draft that somebody wrote or deleted in the conversation; the person's own ends what waits."""
+        """Look at a draft that somebody wrote or deleted in the conversation; the person's own ends what waits. What
+        they make of one of ours becomes part of what they are asked."""
         run = conversation.run_in("waiting")
         if conversation.drafted is None or (run is None and conversation.run_in("running")):
             return False
-        reason = await self._said_by_draft(conversation, conversation.drafted) if run and not run.answered else None
+        news = await self._news(conversation, await self._look(lease, conversation, run)) if run else []
+        is_over = run is not None and not run.answered and any(found.is_over for _, found in news)
+        reason = TAKEN_OVER if is_over else None
+        if run and not run.answered and not news:
+            reason = await self._said_by_draft(conversation, conversation.drafted)
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
             await threads.looked_at_draft(conn, conversation.id, conversation.drafted)
             if run and reason:
                 await self.runs.closed_by_person(conn, [run.id], reason)
+            else:
+                await self._tell(conn, news)
         return True
 
     async def _said_by_draft(self, conversation: Conversation, message_id: str) -> str | None:
-        """Why nothing is left to do here, if the person wrote that draft or discarded ours.
+        """Why nothing is left to do here, if the person wrote that draft.
 
         While their answer from a chat is under way, a draft is taken for its: its id may not be stored yet, since a
         chat works under a lease of its own.
         """
         gmail = (await self.clients.of(conversation.account)).gmail
-        drafts = await self.left_drafts.of_thread(conversation.id)
-        left = [draft.draft_id for draft in drafts if draft.draft_id and draft.state == "left"]
-        ending = [draft.draft_id for draft in drafts if draft.draft_id and draft.state == "ending"]
-        ours = [await gmail.find_draft(i) for i in (*left, *ending, *await self.ledger.drafts_in(conversation.id))]
-        if None in ours[: len(left)]:
-            return TAKEN_OVER
+        left = [draft.draft_id for draft in await self.left_drafts.of_thread(conversation.id) if draft.draft_id]
+        ours = [await gmail.find_draft(i) for i in (*left, *await self.ledger.drafts_in(conversation.id))]
         if any(draft and draft.message_id == message_id for draft in ours):
             return None
         if await self.ledger.is_sent_into(conversation.id):
@@ -152,22 +205,63 @@ class Heed:
             return None
         return DRAFTED if "DRAFT" in message.labels else None
 
-    async def _is_taken_over(self, lease: Lease, conversation: Conversation, run: RunRow) -> bool:
-        """Take the drafts of a decided run away from Gmail; whatever the person did with one there ends the run, unless
-        they decided that nothing is to be sent."""
-        if not conversation.has_left_drafts:
-            return False
-        taken = [
-            left.call_id
-            for left in await self.left_drafts.of_thread(conversation.id)
-            if left.run_id == run.id and not await self._take_away(lease, conversation, left)
-        ]
-        if not await self.questions.to_be_done(run.id) & set(taken):
-            return False
-        async with self.pool.connection() as conn, conn.transaction():
-            await lease.check(conn)
-            await self.runs.closed_by_person(conn, [run.id], TAKEN_OVER)
-        return True
+    async def _look(self, lease: Lease, conversation: Conversation, run: RunRow) -> list[LookedAt]:
+        """Look at the drafts that a run has left in Gmail."""
+        left = await self.left_drafts.of_thread(conversation.id) if conversation.has_left_drafts else []
+        return [await self._look_at(lease, conversation, each) for each in left if each.run_id == run.id]
+
+    async def _look_at(self, lease: Lease, conversation: Conversation, left: LeftDraft) -> LookedAt:
+        call = await self._call_of(lease, conversation, left)
+        return LookedAt(left, call, await self.left_drafts.look(call.google.gmail, left))
+
+    async def _news(self, conversation: Conversation, looked_at: Sequence[LookedAt]) -> News:
+        """What the person has made of drafts since that was last heard of."""
+        found = [(each.left, await self._found(conversation, each)) for each in looked_at]
+        return [(left, now) for left, now in found if now and not now.is_known(left.found)]
+
+    async def _found(self, conversation: Conversation, at: LookedAt) -> InGmail | None:
+        """What the person has made of a draft; None: it is as we left it, or on its way, or gone by our own doing."""
+        if at.draft is None and at.left.draft_id:
+            sent = await self._sent_instead(conversation, at.left)
+            return sent or (InGmail("gone") if at.left.state == "left" else None)
+        if at.mail is None:
+            return None
+        if at.text is None:
+            return InGmail("restored") if at.left.found else None
+        return InGmail("changed", at.text, await self._as_ours(at.call, at.left, at.mail))
+
+    async def _as_ours(self, call: Call, left: LeftDraft, draft: Mail) -> dict[str, Any] | None:
+        """The arguments that say what a draft says."""
+        args = read_back(call.run, call.account, left.args, draft)
+        with suppress(ToolError, ServerDown, BadFile):
+            return await self.complete(call.run, LETTER, args) if args else None
+        return None
+
+    async def _sent_instead(self, conversation: Conversation, left: LeftDraft) -> InGmail | None:
+        """What the person has sent in Gmail since the mail came that a draft answers, if anything."""
+        gmail = (await self.clients.of(conversation.account)).gmail
+        [run] = [each for each in conversation.open_runs if each.id == left.run_id]
+        since, ours = conversation.mail(run.mail_id).received_at, await self._ours(conversation)
+        with suppress(NotFound):
+            for message in reversed(await gmail.thread(conversation.gmail_id)):
+                mail = parse_gmail(message.payload)
+                by_hand = "SENT" in message.labels and message.id not in ours and not mail.auto_submitted
+                if by_hand and message.internal_date >= since:
+                    return InGmail("sent", mail.text, message=message.id)
+        return None
+
+    async def _told(self, lease: Lease, news: News) -> bool:
+        """Ask the person again, with what they have made of a draft; False: there is nothing of that kind."""
+        if news:
+            async with self.pool.connection() as conn, conn.transaction():
+                await lease.check(conn)
+                await self._tell(conn, news)
+        return bool(news)
+
+    async def _tell(self, conn: Connection, news: News) -> None:
+        for left, found in news:
+            await self.questions.ask_anew(conn, left.run_id, left.call_id, f"you had approved it, and {found.why}")
+            await self.left_drafts.heard(conn, left, found)
 
     async def _tend_drafts(self, lease: Lease, conversation: Conversation) -> bool:
         """Leave at Gmail what is to be left there, and take away what is over."""
@@ -179,13 +273,23 @@ class Heed:
                 await self.left_drafts.leave(call.google.gmail, lease, left, partial(written, call, left.args))
                 return True
             if not left.waits:
-                await self._take_away(lease, conversation, left)
+                await self._take_away(lease, await self._look_at(lease, conversation, left), None)
                 return True
         return False
 
-    async def _take_away(self, lease: Lease, conversation: Conversation, left: LeftDraft) -> bool:
-        gmail = (await self.clients.of(conversation.account)).gmail
-        return await self.left_drafts.take_away(gmail, lease, left)
+    async def _take_away(self, lease: Lease, at: LookedAt, sent: Mapping[str, Any] | None) -> bool:
+        """Delete a draft that is over; what the person has made of it stays, but for what is sent from here.
+
+        Args:
+            sent: the arguments of what is sent.
+
+        Returns:
+            False if they have sent or discarded it just now.
+        """
+        heard = at.left.found or {}
+        is_sent = sent is not None and heard.get("text") == at.text and heard.get("args") == sent
+        draft = at.draft if at.text is None or is_sent else None
+        return await self.left_drafts.take_away(at.call.google.gmail, lease, at.left, draft)
 
     async def _call_of(self, lease: Lease, conversation: Conversation, left: LeftDraft) -> Call:
         run, account = await self.runs.input_of(left.run_id), conversation.account

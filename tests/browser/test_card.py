@@ -69,6 +69,31 @@ async def test_a_part_is_left_out_and_another_changed(home: Home, visit: Open) -
     assert await answers(home, reply, meeting) == [("decided", "edit"), ("decided", "ignore")]
 
 
+async def test_a_letter_that_says_something_else_in_gmail_is_shown_twice_and_either_can_be_sent(
+    home: Home, visit: Open
+) -> None:
+    reply, _ = await proposed(home)
+    args = {**reply.args, "response_text": "Saturday is better."}
+    found = {"did": "changed", "text": "Saturday is better.", "args": args, "message": None}
+    async with home.app.pool.connection() as conn:
+        await conn.execute(
+            """insert into left_drafts (run_id, call_id, user_id, account_id, thread_id, args, state, found)
+               select run_id, call_id, user_id, account_id, thread_id, args, 'left', %s
+               from inbox_items where id = %s""",
+            (Json(found), reply.id),
+        )
+    async with visit(path=f"/items/{reply.id}") as v:
+        await v.page.get_by_text("In Gmail its draft says:").wait_for()
+        assert await v.page.locator(".part blockquote").all_inner_texts() == ["Saturday is better."]
+        assert await v.page.locator(".written").input_value() == reply.args["response_text"]
+        await v.looks()
+        await v.page.get_by_role("button", name="Send the one in Gmail").click()
+        await v.page.get_by_role("heading", name="The meeting").wait_for()
+        assert v.complaints == []
+    now = await home.item(reply.id)
+    assert now.decision == {"type": "edit", "args": args}
+
+
 async def test_what_is_left_out_stays_so_over_a_reload(home: Home, visit: Open) -> None:
     reply, meeting = await proposed(home)
     async with visit(path=f"/items/{reply.id}") as v:

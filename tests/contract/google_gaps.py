@@ -34,6 +34,9 @@ GAPS: Final[dict[str, dict[Double, str]]] = {
     },
     "history: labels added and removed, by name": {"myworld": "it keeps one record a message, with all its labels"},
     "history: what was deleted": {"myworld": "it forgets what is deleted"},
+    "drafts.send: with a content, as that, whatever the draft holds by then": {
+        "emulators/google": "it sends the draft as it is"
+    },
     "drafts.send: the Message-ID is Gmail's own": {"emulators/google": "it keeps the client's"},
     "sending: 404 for a thread that is not there": {"emulators/google": "it begins a thread of that name"},
     "sending: 400 without a recipient": {"emulators/google": "it sends to nobody"},

@@ -351,6 +351,20 @@ async def _(stage: Stage) -> None:
         await stage.gmail.draft(draft_id)
 
 
+@behaviour("drafts.send: with a content, as that, whatever the draft holds by then")
+async def _(stage: Stage) -> None:
+    asked, draft_id = await a_reply(stage, text="Saturday is better.")
+    held = (await stage.gmail.raw_draft(draft_id)).raw or b""
+    raw = held.replace(b"Saturday is better.", b"Friday is fine.")
+    assert raw != held
+    ref = await stage.gmail.send_draft(draft_id, raw, asked.thread_id)
+    sent = await stage.gmail.message(ref.id)
+    assert base64.urlsafe_b64decode(f"{sent.payload['body']['data']}==").decode().strip() == "Friday is fine."
+    assert (ref.thread_id, "SENT" in sent.labels) == (asked.thread_id, True)
+    with pytest.raises(NotFound):
+        await stage.gmail.draft(draft_id)
+
+
 @behaviour("drafts.send: 404 or 400 to a repeat, and nothing sent twice")
 async def _(stage: Stage) -> None:
     asked, draft_id = await a_reply(stage)

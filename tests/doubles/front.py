@@ -131,6 +131,7 @@ class Fault:
     html502: bool = False
     empty_page: bool = False
     delay: float = 0
+    says: Mapping[str, Any] | None = None
 
     def takes(self, call: Call) -> bool:
         meant = self.root in (None, call.root) and self.about in call.path
@@ -210,6 +211,7 @@ class Front:
         html502: bool = False,
         empty_page: bool = False,
         delay: float = 0,
+        says: Mapping[str, Any] | None = None,
     ) -> Fault:
         """Let the next `times` requests whose name matches (`drafts.send`, `events.*`, `*`) go wrong.
 
@@ -218,7 +220,8 @@ class Front:
         never answers, before or after it is done; `hold` keeps the request waiting before or after it is done (`at`);
         `truncated` does it and cuts the answer's JSON in half; `html502` answers like a proxy, without doing it;
         `empty_page` answers with nothing but the token of the next page, which holds what was asked for; `delay` is in
-        seconds. `root` limits it to one of `roots`, `about` to paths that name this id.
+        seconds; `says` answers 200 with this, without doing it or after it is done (`at`). `root` limits it to one of
+        `roots`, `about` to paths that name this id.
         """
         fault = Fault(
             match,
@@ -237,6 +240,7 @@ class Front:
             html502,
             empty_page,
             delay,
+            says,
         )
         with self._lock:
             self._faults.append(fault)
@@ -322,7 +326,7 @@ class Front:
 
     def _says_no(self, fault: Fault, call: Call) -> Response | None:
         if fault.status is None:
-            return None
+            return JSONResponse(fault.says) if fault.says else None
         said = f"{fault.reason} (injected)"
         if fault.retry_said is not None:
             said += f". Retry after {(datetime.now(UTC) + timedelta(seconds=fault.retry_said)).isoformat()}"

@@ -130,7 +130,7 @@ class Google(Front):
         raw = answer(self.address, self._thread(thread), text)
         if draft_id is None:
             return self.create_draft(raw, thread)
-        self._outbox.update_draft(draft_id, raw, thread)
+        self.update_draft(draft_id, raw, thread)
         return draft_id
 
     def person_sends_draft(self, draft_id: str) -> str:
@@ -147,6 +147,10 @@ class Google(Front):
     def create_draft(self, raw: bytes, thread: str | None = None) -> str:
         """A draft is made as over the API; return its id."""
         return self._outbox.create_draft(raw, thread)
+
+    def update_draft(self, draft_id: str, raw: bytes, thread: str | None = None) -> None:
+        """A draft is changed as over the API."""
+        self._outbox.update_draft(draft_id, raw, thread)
 
     def send_draft(self, draft_id: str) -> None:
         """A draft is sent as over the API."""

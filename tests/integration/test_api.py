@@ -50,12 +50,13 @@ MEETING = {
 }
 FIELDS = [
     *("id", "run", "call_id", "account", "mail_id", "chat", "kind", "action", "args", "allowed", "status"),
-    *("state", "group", "waits_for", "decision", "taken_back"),
+    *("state", "group", "waits_for", "decision", "taken_back", "in_gmail"),
     *(
         "decided_at",
         "undo_until",
         "superseded_by",
         "ended_because",
+        "overwritten",
         "shadow",
         "sender",
         "subject",
@@ -453,6 +454,8 @@ class TestItems:
             "waits_for": [],
             "decision": None,
             "taken_back": None,
+            "in_gmail": None,
+            "overwritten": None,
             "decided_at": None,
             "undo_until": None,
             "superseded_by": None,

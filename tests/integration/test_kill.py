@@ -8,7 +8,7 @@ from tests.doubles.google import Google
 from tests.doubles.model import Model
 from tests.doubles.serving import Hold
 from tests.integration.conftest import Start
-from tests.integration.scene import BOB, DONE, reply
+from tests.integration.scene import ADA, BOB, DONE, reply
 
 PROPOSAL = [reply("Friday is fine."), DONE]
 
@@ -140,6 +140,54 @@ class TestFrozen:
         wait_until_awake(daemon, workers[holder])
 
         expect_one_mail_by_cli(daemon, google, item)
+
+
+class TestKilledInDraftMode:
+    """Likewise, while the draft that was left in Gmail is seen to."""
+
+    @pytest.fixture(autouse=True)
+    def running(self, daemon: Daemon, google: Google) -> None:
+        daemon.up()
+        daemon.cli("account", "mode", ADA, "draft")
+
+    def left(self, daemon: Daemon, google: Google) -> str:
+        mail_id = deliver(google)
+        daemon.wait_for(lambda: google.drafts, "it is left in Gmail")
+        return mail_id
+
+    @pytest.mark.parametrize(
+        ("call", "moment"), [("drafts.delete", "after"), ("drafts.delete", "before"), ("drafts.get", "after")]
+    )
+    def test_as_it_is_read_and_taken_away(self, daemon: Daemon, google: Google, call: str, moment: Moment) -> None:
+        mail_id = self.left(daemon, google)
+        kill_at(daemon, google, call, moment)
+        expect_one_mail(daemon, google, mail_id)
+
+    @pytest.mark.parametrize("moment", ["before", "after"])
+    def test_as_it_is_read_after_the_person_has_changed_it(
+        self, daemon: Daemon, google: Google, moment: Moment
+    ) -> None:
+        mail_id, hold = self.left(daemon, google), Hold()
+        [item] = daemon.pending()
+        google.fault("drafts.get", hold=hold, at=moment)
+        [draft] = google.draft_ids
+        daemon.answer(item, "edit", {**item["args"], "response_text": "Sunday is best."})
+        google.person_drafts(mail_id, "Saturday is better.", draft)
+        hold.reached()
+        restart(daemon, hold)
+        daemon.wait_for(lambda: daemon.items()[0]["asked"] > 1, "they are asked again")
+        [again] = daemon.pending()
+        assert again["args"]["response_text"] == "Sunday is best."
+        assert "Saturday is better." in again["in_gmail"]["text"]
+        assert (google.sent, [each.text for each in google.drafts]) == ([], ["Saturday is better."])
+
+        google.fault("drafts.send", hold=(sending := Hold()), at="after")
+        daemon.http.post(f"/api/inbox/{item['id']}/decision", json={"type": "accept", "asked": again["asked"]})
+        sending.reached()
+        restart(daemon, sending)
+        daemon.until_mail(mail_id, "done", timeout=60)
+        assert [each.text for each in google.sent] == ["Sunday is best."]
+        assert [each.text for each in google.drafts] == ["Saturday is better."]
 
 
 def deliver(google: Google) -> str:

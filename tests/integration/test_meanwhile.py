@@ -6,14 +6,18 @@ protocols.
 
 import asyncio
 import re
+from email import message_from_bytes, policy
+from html import unescape
+from typing import Any
 
 import pytest
 
-from email_assistant.inbox.items import Invalid, Item
+from email_assistant.inbox.items import Conflict, Invalid, Item
 from tests.doubles.google import Google
 from tests.doubles.model import Model
+from tests.doubles.serving import Hold
 from tests.integration.conftest import Start
-from tests.integration.home import Home, OpenHome, in_one_loop, until
+from tests.integration.home import Home, OpenHome, in_one_loop, reached, until
 from tests.integration.scene import ADA, BOB, DONE, meeting, reply
 
 ARCHIVED = "you archived this in Gmail"
@@ -238,9 +242,62 @@ class TestDraftMode:
         assert google.drafts == []
         assert (await home.mail(mail_id)).state == "done"
 
+    async def test_what_the_person_makes_of_it_is_part_of_what_they_are_asked(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        await switch(home, "draft")
+        mail_id, item = await ask(home, model)
+        google.person_drafts(mail_id, "Saturday is better.", draft_id(google))
+        await look(home)
+        now = await home.item(item)
+        assert now.in_gmail is not None
+        assert (now.in_gmail.did, "Saturday is better." in now.in_gmail.text) == ("changed", True)
+        assert (now.status, now.asked, now.asked_because) == ("pending", 2, "you changed its draft in Gmail")
+        assert now.hash != item.hash
+        assert "Saturday is better." in now.description
+        before = len(google.calls())
+        with pytest.raises(Conflict) as refused:
+            await home.app.inbox.decide(home.app.user_id, item.id, {"type": "accept"}, by="test", asked=item.asked)
+        assert all(text in str(refused.value) for text in ("Saturday is better.", "Friday is fine."))
+        [outcome] = await home.app.inbox.decide_many(
+            home.app.user_id, [(item.id, item.hash)], {"type": "accept"}, "test"
+        )
+        assert "Saturday is better." in str(outcome.refused)
+        assert len(google.calls()) == before
+
+        await look(home)  # nothing new is heard
+        assert (await home.item(item)).asked == 2
+        google.person_drafts(mail_id, "Friday is fine.", draft_id(google))
+        await look(home)
+        restored = await home.item(item)
+        assert (restored.in_gmail, restored.asked) == (None, 3)
+
+    @pytest.mark.parametrize("chosen", ["here", "in Gmail", "neither"])
+    async def test_one_of_two_texts_goes_out_and_none_is_lost(
+        self, home: Home, google: Google, model: Model, chosen: str
+    ) -> None:
+        await switch(home, "draft")
+        mail_id, item = await ask(home, model)
+        google.person_drafts(mail_id, "Saturday is better.", draft_id(google))
+        await look(home)
+        now = await home.item(item)
+        assert now.in_gmail
+        match chosen:
+            case "here":
+                await home.answer(now, "accept")
+            case "in Gmail":
+                await home.answer(now, "edit", now.in_gmail.args)
+            case _:
+                await home.answer(now, "done")
+        sent = {"here": ["Friday is fine."], "in Gmail": ["Saturday is better."], "neither": []}[chosen]
+        assert [each.text for each in google.sent] == sent
+        assert [each.text for each in google.drafts] == ([] if chosen == "in Gmail" else ["Saturday is better."])
+        assert (await home.item(item)).status == "applied"
+
+    @pytest.mark.parametrize("typed", [None, "Sunday is best."])
     @pytest.mark.parametrize("did", ["change", "send", "discard"])
-    async def test_accepted_here_after_the_person_did_something_with_it_there_it_is_not_sent(
-        self, home: Home, google: Google, model: Model, did: str
+    async def test_sent_here_after_the_person_did_something_with_it_there_they_are_asked_again(
+        self, home: Home, google: Google, model: Model, did: str, typed: str | None
     ) -> None:
         await switch(home, "draft")
         mail_id, item = await ask(home, model)
@@ -248,13 +305,95 @@ class TestDraftMode:
             case "change":
                 google.person_drafts(mail_id, "Saturday is better.", draft_id(google))
             case "send":
+                google.person_drafts(mail_id, "Saturday is better.", draft_id(google))
                 google.person_sends_draft(draft_id(google))
             case _:
                 google.person_deletes(google.drafts[0].id)
-        await home.answer(item, "accept")
+        left = [draft.text for draft in google.drafts]
+        here = typed or "Friday is fine."
+        await home.answer(item, "edit" if typed else "accept", typed and {**item.args, "response_text": typed})
+        await look(home)
+
         assert google.sent == []
-        assert (await home.item(item)).status == "superseded"
-        assert [draft.text for draft in google.drafts] == (["Saturday is better."] if did == "change" else [])
+        assert [draft.text for draft in google.drafts] == left
+        again = await home.item(item)
+        assert (again.status, again.asked, again.args["response_text"]) == ("pending", 2, here)
+        assert "you had approved it, and you" in (again.asked_because or "")
+        assert again.in_gmail
+        assert again.in_gmail.did == {"change": "changed", "send": "sent", "discard": "gone"}[did]
+        assert ("Saturday is better." in again.in_gmail.text) == (did != "discard")
+
+        await home.answer(again, "accept")
+        assert [sent.text for sent in google.sent] == [here]
+        assert (await home.item(item)).status == "applied"
+        assert [draft.text for draft in google.drafts] == left
+
+    async def test_changed_while_it_is_taken_up_it_comes_back_once_more(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        await switch(home, "draft")
+        mail_id, item = await ask(home, model)
+        for number, text in enumerate(("Saturday.", "Sunday.", "Monday."), 2):
+            google.person_drafts(mail_id, text, draft_id(google))
+            await home.answer(await home.item(item), "accept")
+            now = await home.item(item)
+            assert now.in_gmail
+            assert (now.status, now.asked, now.in_gmail.args and now.in_gmail.args["response_text"]) == (
+                "pending",
+                number,
+                text,
+            )
+        await home.answer(now, "edit", now.in_gmail and now.in_gmail.args)
+        assert [sent.text for sent in google.sent] == ["Monday."]
+        assert google.drafts == []
+
+    @pytest.mark.parametrize("chosen", ["here", "in Gmail"])
+    async def test_refused_by_gmail_what_still_stands_there_is_shown_again(
+        self, home: Home, google: Google, model: Model, chosen: str
+    ) -> None:
+        await switch(home, "draft")
+        mail_id, item = await ask(home, model)
+        google.person_drafts(mail_id, "Saturday is better.", draft_id(google))
+        await look(home)
+        now = await home.item(item)
+        google.fault("drafts.send", status=400, reason="failedPrecondition")
+        theirs = now.in_gmail and now.in_gmail.args
+        await home.answer(now, "accept" if chosen == "here" else "edit", None if chosen == "here" else theirs)
+        [again] = await home.pending()
+        kept = ["Saturday is better."] if chosen == "here" else []
+        assert [draft.text for draft in google.drafts] == kept
+        assert (again.in_gmail is not None) == bool(kept)
+        await home.answer(again, "accept")
+        assert [each.text for each in google.sent] == ["Friday is fine." if kept else "Saturday is better."]
+
+    async def test_its_signature_is_not_sent_twice(self, home: Home, google: Google, model: Model) -> None:
+        await home.app.accounts.describe(
+            home.account_id, timezone=None, name="Ada", signature="Ada Lovelace\nLondon", aliases=[]
+        )
+        await switch(home, "draft")
+        mail_id, item = await ask(home, model)
+        google.person_drafts(mail_id, "Saturday.\n\n-- \nAda Lovelace\nLondon", draft_id(google))
+        await look(home)
+        now = await home.item(item)
+        assert now.in_gmail
+        assert now.in_gmail.args
+        await home.answer(now, "edit", now.in_gmail.args)
+        assert [sent.text for sent in google.sent] == ["Saturday.\n\n-- \nAda Lovelace\nLondon"]
+
+    async def test_one_with_a_file_can_be_sent_from_gmail_only(self, home: Home, google: Google, model: Model) -> None:
+        await switch(home, "draft")
+        _, item = await ask(home, model)
+        [draft] = google.drafts
+        message = message_from_bytes(draft.raw, policy=policy.default)
+        message.add_attachment(b"%PDF", maintype="application", subtype="pdf", filename="plan.pdf")
+        google.update_draft(draft_id(google), message.as_bytes(), draft.thread_id)
+        await look(home)
+        now = await home.item(item)
+        assert now.in_gmail
+        assert (now.in_gmail.args, "plan.pdf" in now.in_gmail.text) == (None, True)
+        await home.answer(now, "accept")
+        assert [sent.text for sent in google.sent] == ["Friday is fine."]
+        assert len(google.drafts) == 1  # with its file
 
     async def test_a_connection_lost_while_it_is_taken_away_costs_no_decision(
         self, home: Home, google: Google, model: Model
@@ -276,8 +415,10 @@ class TestDraftMode:
         await home.step()
         google.person_sends_draft(draft_id(google))
         await home.carry_on()
+        await look(home)
         assert google.sent == []
-        assert (await home.item(item)).ended_because == "you answered this yourself"
+        again = await home.item(item)
+        assert (again.status, again.in_gmail and again.in_gmail.did) == ("pending", "sent")
 
     @pytest.mark.parametrize("decided", [True, False])
     async def test_that_gmail_refuses_to_show_it_for_a_while_costs_nothing(
@@ -348,6 +489,112 @@ class TestDraftMode:
         _, item = await ask(home, model)
         await home.answer(item, "accept")
         assert [sent.text for sent in google.sent] == ["Friday is fine."]
+
+
+class TestTwoTexts:
+    """Wherever the person answers, they see both, and say which goes out."""
+
+    @pytest.mark.parametrize(
+        ("door", "sent"),
+        [
+            ("the page's other button", "Saturday is better."),
+            ("the page", "Friday is fine."),
+            ("the command", "Friday is fine."),
+            ("the command's option", "Saturday is better."),
+            ("a program", "Saturday is better."),
+        ],
+    )
+    def test_either_can_be_sent(self, start: Start, google: Google, model: Model, door: str, sent: str) -> None:
+        model.script([[reply("Friday is fine."), DONE]])
+        daemon = start(undo_seconds=0)
+        daemon.cli("account", "mode", ADA, "draft")
+        mail_id = google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+        [before] = daemon.pending()
+        daemon.wait_for(lambda: google.drafts, "it is left in Gmail")
+        google.person_drafts(mail_id, "Saturday is better.", draft_id(google))
+        path = f"/items/{before['id']}"
+
+        def now() -> Any:
+            return daemon.http.get(f"/api/inbox/{before['id']}").json()
+
+        daemon.wait_for(lambda: now()["asked"] == 2, "the change is heard of")
+        stale = daemon.http.post(f"/api/inbox/{before['id']}/decision", json={"type": "accept"})
+        posted = daemon.http.post(path, data={"answer": "accept", "asked": "1"})
+        for refused in (stale, posted):
+            assert refused.status_code == 409
+            assert all(text in unescape(refused.text) for text in ("Saturday is better.", "Friday is fine."))
+        page, shown = daemon.http.get(path).text, daemon.cli("inbox", "show", before["id"])
+        for seen in (page, shown):
+            assert all(text in seen for text in ("In Gmail its draft says:", "Saturday is better.", "Friday is fine."))
+        assert "nothing was done" in daemon.run("inbox", "accept", before["id"]).stderr
+        assert google.sent == []
+
+        match door:
+            case "the page's other button":
+                assert "Send the one in Gmail" in page
+                daemon.http.post(path, data={"answer": "gmail", "asked": "2"})
+            case "the page":
+                daemon.http.post(path, data={"answer": "accept", "asked": "2"})
+            case "the command":
+                daemon.cli("inbox", "accept", f"{before['id']}@{now()['hash']}")
+            case "the command's option":
+                daemon.cli("inbox", "accept", "--from-gmail", f"{before['id']}@{now()['hash']}")
+            case _:
+                answer = {"type": "edit", "args": now()["in_gmail"]["args"], "asked": 2}
+                daemon.http.post(f"/api/inbox/{before['id']}/decision", json=answer)
+        daemon.wait_for(lambda: google.sent, "it is sent")
+        assert [each.text for each in google.sent] == [sent]
+        daemon.until_done(mail_id)
+        left = [] if sent == "Saturday is better." else ["Saturday is better."]
+        assert [each.text for each in google.drafts] == left
+
+
+@in_one_loop
+class TestADraftThatIsBeingSent:
+    """It is ours: it goes out as it was approved, and what the person wrote into it is kept."""
+
+    @pytest.mark.parametrize("moment", ["created", "about to be sent", "after a refused try"])
+    async def test_changed_in_gmail_it_goes_out_as_it_was_approved(
+        self, home: Home, google: Google, model: Model, moment: str
+    ) -> None:
+        mail_id, item = await ask(home, model)
+        hold = Hold()
+        match moment:
+            case "created":
+                google.fault("drafts.create", hold=hold, at="after")
+            case "about to be sent":
+                google.fault("drafts.send", hold=hold)
+            case _:
+                google.fault("drafts.send", status=503)
+        await home.decide(item, "accept")
+        working = asyncio.create_task(home.step())
+        await (working if moment == "after a refused try" else reached(hold))
+        google.person_drafts(mail_id, "Saturday is better.", draft_id(google))
+        hold.release()
+        await working
+        await home.carry_on()
+
+        [sent] = google.sent
+        assert (sent.text, sent.thread_id, sent.recipients) == ("Friday is fine.", mail_id, ["bob@example.org"])
+        assert google.drafts == []
+        now = await home.item(item)
+        assert (now.status, (await home.mail(mail_id)).state) == ("applied", "done")
+        if moment != "about to be sent":  # then nobody could read it any more
+            assert "Saturday is better." in (now.overwritten or "")
+            assert "Saturday is better." in now.state
+
+    @pytest.mark.parametrize("is_sent", [True, False])
+    async def test_answered_with_another_message_it_is_looked_for_and_goes_out_once(
+        self, home: Home, google: Google, model: Model, is_sent: bool
+    ) -> None:
+        mail_id, item = await ask(home, model)
+        other = {"id": mail_id, "threadId": mail_id, "labelIds": ["SENT"]}
+        google.fault("drafts.send", says=other, at="after" if is_sent else "before")
+        await home.answer(item, "accept")
+        [sent] = google.sent
+        assert sent.text == "Friday is fine."
+        assert (await home.sql("select external_id, state from effects")) == [{"external_id": sent.id, "state": "done"}]
+        assert google.drafts == []
 
 
 @in_one_loop

@@ -14,6 +14,8 @@ HIDDEN = {
     "overrides": ("Pay \u202e0001\u202c EUR \u2066to\u2069 Bob", "Pay 0001 EUR to Bob"),
     "zero-width runs": ("a\u200b\u200c\u200d\u2060\ufeffb \u200d\u200c\u200dc \u200e\u200f\u200ed", "ab c d"),
     "variation selectors": ("a\ufe00b\ufe0fc\U000e0100d\U000e01efe 5\ufe0f6", "abcde 56"),
+    "marks of direction in a date": ("Pay 03\u200f/\u200f12, 1\u061c000.", "Pay 03/12, 1000."),
+    "marks within a number beside a right-to-left word": ("שולם 03\u200f/\u200f12, 1\u200f.\u200f5", "שולם 03/12, 1.5"),
     "fillers": ("a\u3164b\u115fc\u1160d\uffa0e\u2800f\u00adg", "abcdefg"),
     "among other scripts": (
         "שלום\u200e\u200f\u200eעולם می\u200c\u200dخواهم क्\u200d\u200b\u200dष 😀\U000e0041\ufe01",

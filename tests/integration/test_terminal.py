@@ -609,6 +609,29 @@ class TestEdit:
             assert taken == {"type": "edit", "args": {**args, "additional_recipients": ["eve@example.net"]}}
             await view.sees("Nothing waits for you.", "Sending. z takes it back")
 
+    async def test_m_sends_the_one_that_stands_in_gmail_once_the_difference_was_seen(
+        self, home: Home, account: UUID
+    ) -> None:
+        item = await home.draft(account)
+        args = {**item.args, "response_text": "Monday is fine."}
+        found = {"did": "changed", "text": "To: bob\n\nMonday is fine.", "args": args, "message": None}
+        async with home.app.pool.connection() as conn:
+            await conn.execute(
+                """insert into left_drafts (run_id, call_id, user_id, account_id, thread_id, args, state, found)
+                   select run_id, call_id, user_id, account_id, thread_id, args, 'left', %s from inbox_items""",
+                (json.dumps(found),),
+            )
+        async with shown(home) as view:
+            await view.opens("o")
+            await view.sees("In Gmail its draft says:", "Monday is fine.", "Here it says:", "Friday is fine.")
+            await view.press("m")
+            await view.sees("FridayMonday is fine.")
+            assert (await home.item(item.id)).status == "pending"
+            await view.press("a")
+            decision = (await decided(home, item)).decision
+        assert decision
+        assert (decision["type"], decision["args"]["response_text"]) == ("edit", "Monday is fine.")
+
     async def test_what_is_typed_before_the_form_is_drawn_stands_in_it(self, home: Home, account: UUID) -> None:
         await home.draft(account)
         async with shown(home) as view:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from email_assistant.mail.address import Address, address_of, is_recipient, split_recipients
 from email_assistant.mail.compose import compose_mail, fingerprint, mail_fingerprint, reply_subject, with_signature
+from email_assistant.mail.invisible import as_seen
 from email_assistant.mail.parse import parse_bytes, parse_gmail
 
 ME = Address("Zoë Müller", "zoe@example.org")
@@ -145,6 +146,31 @@ def test_many_recipients_fit_into_legal_lines() -> None:
     data = reply(to=people, subject="Ü" * 1_000)
     assert parse_bytes(data).to == tuple(people)
     assert max(map(len, data.split(b"\r\n"))) <= 998
+
+
+@pytest.mark.parametrize(
+    ("written", "seen"),
+    [
+        ("Pay 03\u200f/\u200f12 \u061cEUR", "Pay 03/12 EUR"),
+        ("03\u200f/\u200f12\u061c", "03/12"),
+        ("\u200f12\u061c.\u200e5", "12.5"),
+        ("שלום\n03\u200f/\u200f12 \u061c", "שלום\n03/12 "),
+        ("שולם 03\u200f/\u200f12, 1\u200b\u200f.\u200f5", "שולם 03/12, 1.5"),
+        ("הסכום הוא 100\u200f (מאה), C++\u200e.", "הסכום הוא 100\u200f (מאה), C++\u200e."),
+    ],
+)
+def test_a_mark_of_direction_is_left_where_a_script_needs_it_only(written: str, seen: str) -> None:
+    assert as_seen(written) == seen
+
+
+@given(
+    st.text(st.sampled_from("ab1 2/.\n\r\u2028ש\u0627\u200e\u200f\u061c\u200b\u200c\u200d\u202e\ufeff\u2060❤\ufe0f"))
+)
+def test_what_is_shown_is_sent_letter_by_letter(written: str) -> None:
+    shown = as_seen(written)
+    assert as_seen(shown) == shown
+    body = message_from_bytes(reply(text=shown), policy=policy.default).get_content()
+    assert body.replace("\r\n", "\n").rstrip("\n") == shown.rstrip("\n")
 
 
 def test_fingerprint_sees_what_matters() -> None:

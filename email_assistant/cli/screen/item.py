@@ -14,6 +14,7 @@ from email_assistant.cli.screen.desk import Sight
 from email_assistant.cli.screen.edit import EditScreen
 from email_assistant.cli.screen.files import FilesScreen
 from email_assistant.cli.screen.respond import RespondScreen
+from email_assistant.cli.screen.review import ReviewScreen
 from email_assistant.inbox.refinements import REFINEMENTS
 from email_assistant.inbox.sentences import sentence
 from email_assistant.tools.spec import Answer
@@ -28,6 +29,7 @@ class ItemScreen(LiveScreen):
         Binding("k", "scroll(-2)", "Up", show=False),
         Binding("a", "accept", "Send, book, done"),
         Binding("r", "change", "Change"),
+        Binding("m", "from_gmail", "Send the one in Gmail", show=False),
         Binding("t", "respond", "Tell the assistant", show=False),
         *(Binding(each.key, f"refine('{name}')", each.name, show=False) for name, each in REFINEMENTS.items()),
         Binding("h", "later", "Later"),
@@ -101,6 +103,14 @@ class ItemScreen(LiveScreen):
             self.action_respond()
         elif seen := self._open_to("edit"):
             self.inbox.push_screen(EditScreen(seen))
+
+    def action_from_gmail(self) -> None:
+        """Send what the person has made of it in Gmail, once the difference was seen."""
+        seen = self._open_to("edit")
+        if seen and seen.item.in_gmail and seen.item.in_gmail.args:
+            self.inbox.push_screen(ReviewScreen(seen, seen.form.filled_with(seen.item.in_gmail.args)))
+        elif seen:
+            self.inbox.say("There is no other text of it in Gmail that can be sent from here.", is_error=True)
 
     def action_respond(self) -> None:
         if seen := self._open_to("response"):

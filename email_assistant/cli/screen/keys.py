@@ -12,6 +12,7 @@ j  k      move
 o  Enter  open
 a         send, book, do what is shown, once you have seen its end; in the list: show it first; a notice: done
 r         change it and see the difference; answer a question
+m         where you changed its draft in Gmail: see the difference, and send that one
 t         tell the assistant what should be different
 s  w  d   have an open letter written shorter, friendlier, or to decline
 h         later: it comes back tomorrow morning, or by z

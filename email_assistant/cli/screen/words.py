@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 from textual.content import Content
 
 from email_assistant.cli.screen.desk import Row, Sight
-from email_assistant.inbox.describe import remarks, said_of
+from email_assistant.inbox.describe import HERE, in_gmail, remarks, said_of
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.marks import Mark
 from email_assistant.inbox.sentences import moment
@@ -109,6 +109,8 @@ def became(item: Item) -> str:
             at = f"{item.decided_at:%Y-%m-%d %H:%M:%S %Z}"
             said = f": {line(decision['args'])}" if decision.get("type") == "response" else ""
             then = f"; it {item.state}" if item.status == "decided" else ""
+            if item.overwritten:
+                then = f". What you wrote into its draft in Gmail was not sent: {line(item.overwritten)}"
             return f"You have answered: {done(item).lower()}, by {item.decided_by} at {at}{said}{then}"
         case "superseded":
             because = line(item.ended_because or "the conversation went on")
@@ -150,6 +152,10 @@ def _proposal(item: Item, form: ProposalForm, does: str) -> Iterator[Part]:
         return
     if item.asked_because:
         yield f"You are asked again: {line(item.asked_because)}\n", "$text-warning bold"
+    if item.in_gmail and item.in_gmail.text:
+        yield f"\n{in_gmail(item.in_gmail)}\n", _WARNING
+        yield f"{plain(item.in_gmail.text)}\n\n"
+        yield f"{HERE}\n", _WARNING
     if item.sent_from:
         yield "From: ", "dim"
         yield f"{line(item.sent_from)}\n"

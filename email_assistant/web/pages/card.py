@@ -29,6 +29,7 @@ from email_assistant.web.pages.proposal import (
 )
 from email_assistant.web.wording import Button, buttons
 
+_IN_GMAIL = "gmail"
 _BESIDE = re.compile(r"[0-9a-f-]{36}:")
 """Before what is of a part that the card's address does not name: its id."""
 
@@ -155,10 +156,25 @@ async def answer_card(app: App, item: Item, posted: Mapping[str, str]) -> list[I
     part, _, button = posted.get("answer", "").rpartition(":")
     if button == "response" or button in REFINEMENTS:
         return await _pass_on(app, item, posted, part, button)
+    if button == _IN_GMAIL:
+        return [await _send_from_gmail(app, item, posted, part)]
     if "hash" in posted and button in ("accept", "edit", "ignore", DONE):
         return await _answer_all(app, item, posted)
     given = answer_of(await form_of(app, item), posted)
     return [await app.inbox.decide(app.user_id, item.id, given, by=BY, asked=_asked(posted) or item.first_asked)]
+
+
+async def _send_from_gmail(app: App, item: Item, posted: Mapping[str, str], part_id: str) -> Item:
+    """Send what the person has made of a letter in Gmail. Raises Invalid: they have changed it here too."""
+    shown = next((p for p in await parts_of(app, item, posted) if p.prefix.rstrip(":") == part_id), None)
+    if shown is None:
+        raise Conflict("this is not as it was shown; look at it again")
+    if shown.changed:
+        raise Invalid("you changed this one too: send it as changed, or take the changes back")
+    found = shown.item.in_gmail
+    answer = {"type": "edit", "args": found.args if found else None}
+    asked = _asked(shown.posted) or shown.item.first_asked
+    return await app.inbox.decide(app.user_id, shown.item.id, answer, by=BY, asked=asked)
 
 
 async def _answer_all(app: App, item: Item, posted: Mapping[str, str]) -> list[Item]:

@@ -11,7 +11,7 @@ import { countDown } from "./undo.js";
 
 const LINKS = ".inbox a.row, #next, #previous, #back, #results a";
 const FORMS = 'form[data-answer]:not([data-chat]), #later, form.undo[action^="/items/"]';
-const APPROVES = ["accept", "edit"];
+const APPROVES = ["accept", "edit", "gmail"];
 const AHEAD = 2; // cards that are fetched before they are asked for
 const FRESH = 300_000; // milliseconds for which they are good, if the server tells of changes
 const FRESH_UNHEARD = 10_000;
