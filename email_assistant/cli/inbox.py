@@ -68,7 +68,7 @@ async def list_(
     as_json: AsJson = False,
 ) -> None:
     """Show what waits, longest first."""
-    from email_assistant.inbox.describe import NOBODY_KNOWN
+    from email_assistant.inbox.describe import above
     from email_assistant.inbox.listing import KINDS, SORTS, STATUSES
     from email_assistant.trail.activity import Activity
 
@@ -88,11 +88,10 @@ async def list_(
         accounts = [] if items else await app.accounts.of_user(app.user_id)
         failed = await app.mails.failed(app.user_id) if status == "pending" else 0
         today = await Activity(app.pool).today(app.user_id, accounts, app.settings.currency)
+    for each in above(items if status == "pending" else (), failed):
+        say(each)
     if failed:
-        mails = "A mail" if failed == 1 else f"{failed} mails"
-        say(
-            here(f"{mails} of the last seven days could not be worked on: `email-assistant mails list --state failed`.")
-        )
+        say(here("`email-assistant mails list --state failed` tells why."))
     if as_json:
         from email_assistant.web.schemas import ItemPage
 
@@ -101,8 +100,6 @@ async def list_(
         done = f" Today: {today}." if today else ""
         out.print(f"Nothing waits for you.{done}" if status == "pending" else "Nothing.", soft_wrap=True)
     else:
-        if any(item.first_answer and not item.knows_letters for item in items):
-            say(NOBODY_KNOWN)
         _print_items(items)
         if following:
             out.print(f"More: the same with --cursor {following}", soft_wrap=True)

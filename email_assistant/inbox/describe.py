@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from email_assistant.inbox.items import Item
 
 FIRST_ANSWER = "First answer to them, as far as the mail here goes back"
-NOBODY_KNOWN = "No letter of yours is here yet: nobody counts as known."
 NOT_IN_COPY = "Not in copy"
 COUNTED = "Calendars that count"
 HERE = "Here it says:"
@@ -82,6 +81,14 @@ def not_done(overtaken: Overtaken) -> str:
 
 def _to(args: Mapping[str, Any]) -> str:
     return address_of(str(args.get("email_address") or ""))
+
+
+def above(items: Iterable["Item"], failed: int) -> Iterator[str]:
+    """What is to be said above a list of what waits. `failed`: mails of the last days that could not be worked on."""
+    if failed:
+        yield f"{'A mail' if failed == 1 else f'{failed} mails'} of the last seven days could not be worked on."
+    if any(item.first_answer and not item.knows_letters for item in items):
+        yield "No letter of yours is here yet: nobody counts as known."
 
 
 def mail_as_text(mail: Mail, kept: Sequence[Quoted] = ()) -> str:

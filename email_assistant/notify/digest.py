@@ -153,4 +153,5 @@ class Digests:
 
 
 def _waits(kind: str, item: Item | None) -> str:
-    return f"{_WORDS[kind]}; marked: {item.at_a_glance}" if item and item.marks else _WORDS[kind]
+    says = "a letter to write" if item and item.is_blank else _WORDS[kind]
+    return f"{says}; marked: {item.at_a_glance}" if item and item.marks else says

@@ -2,13 +2,13 @@
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
+from html import unescape
 from typing import Any
 
 import httpx
 import pytest
 import pytest_asyncio
 
-from email_assistant.inbox.describe import NOBODY_KNOWN
 from email_assistant.inbox.items import Item
 from email_assistant.web.app import create_api
 from tests.doubles.daemon import Daemon
@@ -450,6 +450,9 @@ class TestLookalikes:
         assert len(searches(google)) == 1
 
 
+NOBODY = "No letter of yours is here yet: nobody counts as known."
+
+
 @in_one_loop
 class TestShown:
     async def test_in_the_list_and_on_the_item_and_in_the_api(
@@ -464,7 +467,7 @@ class TestShown:
             assert f"! {text}" in (await http.get(path)).text.replace("<strong><bdi>", "")
         page = (await http.get(f"/items/{item.id}")).text
         assert "First answer to them" in page
-        assert NOBODY_KNOWN not in (await http.get("/")).text
+        assert NOBODY not in (await http.get("/")).text
         [row] = (await http.get("/api/inbox")).json()["items"]
         assert row["marks"] == [{"kind": "new_recipient", "address": EVE, "text": text, "value": "", "source": ""}]
         assert (row["new_recipients"], row["first_answer"]) == ([EVE], "bob@example.org")
@@ -477,9 +480,19 @@ class TestShown:
         await home.receive()
         item = await asked(home)
         assert "First answer to them" not in (await http.get(f"/items/{item.id}")).text
-        assert (await http.get("/")).text.count(NOBODY_KNOWN) == 1
+        assert (await http.get("/")).text.count(NOBODY) == 1
         [row] = (await http.get("/api/inbox")).json()["items"]
         assert row["first_answer"] == "bob@example.org"
+
+    async def test_what_could_not_be_worked_on_is_said_above_the_list(
+        self, home: Home, model: Model, http: httpx.AsyncClient
+    ) -> None:
+        model.fault("triage", status=413, times=100)
+        await home.receive()
+        page = unescape((await http.get("/")).text)
+        assert "A mail of the last seven days could not be worked on." in page
+        assert 'href="/mails?state=failed"' in page
+        assert (await http.get("/api/status")).json()["failed"] == 1
 
 
 @in_one_loop

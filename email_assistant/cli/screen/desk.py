@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 import psycopg
 
 from email_assistant.app import App
+from email_assistant.inbox.describe import above
 from email_assistant.inbox.feed import Feed
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.originals import Original, original
@@ -61,14 +62,16 @@ class Desk:
     def user_id(self) -> UUID:
         return self._app.user_id
 
-    async def waiting(self, query: str, most: int) -> tuple[list[Row], bool]:
-        """What waits and matches, longest waiting first, and whether there is more of it than `most`."""
+    async def waiting(self, query: str, most: int) -> tuple[list[Row], bool, str]:
+        """What waits and matches, longest waiting first, whether there is more of it than `most`, and what is to be
+        said above it."""
         async with _in_time():
             accounts = await self._app.accounts.of_user(self.user_id)
             zones = {account.address: account.zone for account in accounts}
             items, following = await self._app.inbox.page(self.user_id, status="pending", q=query, limit=most)
+            failed = await self._app.mails.failed(self.user_id)
         rows = [Row(item, sentence(item, zones.get(item.account, ZoneInfo("UTC")))) for item in items]
-        return rows, following is not None
+        return rows, following is not None, " ".join(above(items, failed))
 
     async def look(self, item_id: UUID) -> Sight:
         """Raises NoItem, UnknownAccount."""

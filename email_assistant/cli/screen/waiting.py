@@ -46,6 +46,7 @@ class WaitingScreen(LiveScreen):
         self._rows: list[Row] = []
         self._wanted = _PAGE
         self._has_more = False
+        self._above = ""
         self._at = 0  # where the mark is, or was before its item went away
 
     def compose(self) -> ComposeResult:
@@ -67,7 +68,7 @@ class WaitingScreen(LiveScreen):
 
     async def load(self) -> None:
         query = self.query_one(Input).value
-        rows, has_more = await self.inbox.desk.waiting(query, self._wanted)
+        rows, has_more, self._above = await self.inbox.desk.waiting(query, self._wanted)
         self._show(rows, has_more)
 
     def _show(self, rows: list[Row], has_more: bool) -> None:
@@ -106,7 +107,8 @@ class WaitingScreen(LiveScreen):
         count = f"{len(self._rows)}{'+' if self._has_more else ''}"
         if self.query_one(Input).value.strip():
             return f"{count} found; u shows all that waits"
-        return f"{count} waiting for you, longest first" if self._rows else "Nothing waits for you."
+        waits = f"{count} waiting for you, longest first" if self._rows else "Nothing waits for you."
+        return f"{self._above} {waits}".strip()
 
     @on(Input.Changed)
     def _query_changed(self) -> None:

@@ -9,6 +9,7 @@ from fastapi import Form
 from fastapi.responses import Response
 
 from email_assistant.app import App
+from email_assistant.inbox.describe import above
 from email_assistant.inbox.items import Invalid, Item, NoItem
 from email_assistant.inbox.listing import STATUSES
 from email_assistant.web.dependencies import Assistant
@@ -120,6 +121,7 @@ async def _page(
 ) -> Response:
     items, following = await app.inbox.page(app.user_id, **listing.wanted, cursor=cursor)
     accounts = await app.accounts.of_user(app.user_id)
+    failed = await app.mails.failed(app.user_id)
     return render(
         "waiting.html",
         rows=rows_of(items, zones(accounts)),
@@ -131,7 +133,8 @@ async def _page(
         snoozes=CHOICES,
         counts=await app.inbox.counts(app.user_id),
         accounts=accounts,
-        failed=await app.mails.failed(app.user_id),
+        failed=failed,
+        above=list(above(items, failed)),
         steps=start.steps(accounts),
         today="" if items else await start.today(accounts),
         results=results,
