@@ -147,6 +147,7 @@ class Fault:
     delay: float
     hold: Hold | None
     nonsense: bool
+    body: bytes | None
 
 
 class Model:
@@ -245,14 +246,15 @@ class Model:
         delay: float = 0,
         hold: Hold | None = None,
         nonsense: bool = False,
+        body: bytes | None = None,
     ) -> None:
         """Let the next `times` requests of a kind go wrong.
 
         `status` answers with that HTTP error; `hold` keeps the request waiting, then answers it as usual (or drops it,
-        if abandoned); `nonsense` answers with JSON that fits no schema, as text; `delay` is in seconds.
+        if abandoned); `nonsense` answers with JSON that fits no schema, `body` with these bytes; `delay` is in seconds.
         """
         with self._lock:
-            self._faults.append(Fault(match, times, root, status, retry_after, delay, hold, nonsense))
+            self._faults.append(Fault(match, times, root, status, retry_after, delay, hold, nonsense, body))
             if hold:
                 self._holds.append(hold)
 
@@ -292,6 +294,8 @@ class Model:
             if fault.status:
                 headers = {} if fault.retry_after is None else {"Retry-After": str(fault.retry_after)}
                 return _error(fault.status, "injected", "injected", headers)
+            if fault.body is not None:
+                return Response(fault.body, media_type="application/json")
             if fault.nonsense:
                 return self._completion(request, {"content": '{"weather": "sunny"}'})
         if request.kind == "other" and _CALLS_AS_JSON in json.dumps(request.messages):

@@ -333,12 +333,21 @@ class TestRefusals:
         [row] = await home.sql("select extract(epoch from next_at - clock_timestamp()) as left from model_refusals")
         assert 0 < row["left"] <= 7
 
-    @pytest.mark.parametrize("status", [400, 422, 500])
+    @pytest.mark.parametrize(
+        "fault",
+        [
+            {"status": 400},
+            {"status": 422},
+            {"status": 500},
+            *({"body": each} for each in (b"", b"\xff", b"[" * 200_000)),
+        ],
+        ids=["400", "422", "500", "nothing", "no text", "too deep"],
+    )
     async def test_what_it_says_to_a_small_question_too_is_about_no_mail(
-        self, home: Home, google: Google, model: Model, status: int
+        self, home: Home, google: Google, model: Model, fault: dict[str, Any]
     ) -> None:
         model.on_triage("ignore")
-        model.fault("*", status=status, times=1000)
+        model.fault("*", times=1000, **fault)
         mail = google.deliver(BOB, "One", "Are you there?")
         google.deliver(BOB, "Two", "Are you there?")
         await home.sync()
@@ -356,6 +365,25 @@ class TestRefusals:
         model.clear_faults()
         await home.carry_on()
         assert await home.is_done(mail)
+
+    @pytest.mark.parametrize(
+        ("said", "why"),
+        [
+            ({"message": {"role": "assistant", "refusal": "I won't."}}, "the model refuses this text: I won't."),
+            ({"message": {"role": "assistant"}, "finish_reason": "content_filter"}, "the content filter of the model"),
+        ],
+        ids=["refusal", "filter"],
+    )
+    async def test_what_it_will_not_say_fails_one_mail_in_its_words(
+        self, home: Home, model: Model, said: dict[str, Any], why: str
+    ) -> None:
+        choice = {"index": 0, "finish_reason": "stop", **said}
+        answer = {"id": "1", "created": 1, "model": "m", "object": "chat.completion", "choices": [choice]}
+        model.fault("triage", body=json.dumps(answer).encode(), times=3)
+        mail = await home.receive()
+        assert (await home.mail(mail)).state == "failed"
+        assert why in await home.reason(mail)
+        assert len(model.requests) == 1
 
     @pytest.mark.parametrize("status", [400, 422, 413])
     async def test_what_it_says_to_one_mail_alone_is_that_mails(
