@@ -114,7 +114,7 @@ def read_back(
     is_other = one_line(draft.subject) != one_line(_subject(run)) or (
         draft.sender is not None and draft.sender.email.lower() != identity.address.lower()
     )
-    if is_other or draft.attachments or draft.bcc or len(draft.to) != 1:
+    if is_other or draft.note or draft.attachments or draft.bcc or len(draft.to) != 1:
         return None
     return {
         **proposed,

@@ -380,20 +380,26 @@ class TestDraftMode:
         await home.answer(now, "edit", now.in_gmail.args)
         assert [sent.text for sent in google.sent] == ["Saturday.\n\n-- \nAda Lovelace\nLondon"]
 
-    async def test_one_with_a_file_can_be_sent_from_gmail_only(self, home: Home, google: Google, model: Model) -> None:
+    @pytest.mark.parametrize("holds", ["plan.pdf", "9000"], ids=["a file", "parts that differ"])
+    async def test_one_with_more_than_a_text_can_be_sent_from_gmail_only(
+        self, home: Home, google: Google, model: Model, holds: str
+    ) -> None:
         await switch(home, "draft")
         _, item = await ask(home, model)
         [draft] = google.drafts
         message = message_from_bytes(draft.raw, policy=policy.default)
-        message.add_attachment(b"%PDF", maintype="application", subtype="pdf", filename="plan.pdf")
+        if holds == "plan.pdf":
+            message.add_attachment(b"%PDF", maintype="application", subtype="pdf", filename=holds)
+        else:
+            message.add_alternative("<p>Friday is fine. It costs 9000.</p>", subtype="html")
         google.update_draft(draft_id(google), message.as_bytes(), draft.thread_id)
         await look(home)
         now = await home.item(item)
         assert now.in_gmail
-        assert (now.in_gmail.args, "plan.pdf" in now.in_gmail.text) == (None, True)
+        assert (now.in_gmail.args, holds in now.in_gmail.text) == (None, True)
         await home.answer(now, "accept")
         assert [sent.text for sent in google.sent] == ["Friday is fine."]
-        assert len(google.drafts) == 1  # with its file
+        assert len(google.drafts) == 1  # with all that it holds
 
     async def test_a_connection_lost_while_it_is_taken_away_costs_no_decision(
         self, home: Home, google: Google, model: Model
