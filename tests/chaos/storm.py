@@ -20,7 +20,7 @@ from tests.chaos.person import Item, Person
 from tests.chaos.slots import Kill, Tally, Weather
 from tests.chaos.stage import Stage
 from tests.chaos.verdict import Verdict, judge
-from tests.chaos.world import World, teach
+from tests.chaos.world import TYPED, World, teach
 
 _AHEAD = 6
 """Mails that wait to be looked at, at most."""
@@ -168,6 +168,7 @@ class Storm:
             is_behind = not self.weather.wants_kills or len(self.world.mails) < in_step
             if self.world.untriaged < (_AHEAD if is_behind else _TO_HIT):
                 self.world.deliver()
+            self.world.type_into_a_draft()
             await asyncio.sleep(0.05)
         await _until(lambda: len(tally.database_kills) >= self.size.database_kills)
 
@@ -199,12 +200,16 @@ class Storm:
         return moving
 
     async def _tidy(self) -> list[str]:
-        """A draft that came to be long after it was given up goes at the next tidying."""
+        """A draft that came to be long after it was given up goes at the next tidying; the person's own words stay."""
+
+        def left() -> list[str]:
+            return [f"the draft {each.text}" for each in self.stage.google.drafts if not each.text.startswith(TYPED)]
+
         await asyncio.to_thread(self.stage.tidy)
         with suppress(TimeoutError):
             async with asyncio.timeout(_TIDY_SECONDS):
-                await _until(lambda: not self.stage.google.drafts)
-        return [f"the draft {draft.text}" for draft in self.stage.google.drafts]
+                await _until(lambda: not left())
+        return left()
 
     def _moving(self, items: Sequence[Item], mails: Sequence[Item]) -> list[str]:
         open_runs = {item["run"] for item in items if item["status"] == "pending"}

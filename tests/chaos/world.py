@@ -3,15 +3,18 @@
 import itertools
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Literal
 
+from email_assistant_servers.google_sandbox.errors import ApiError
 from tests.doubles.google import Google
+from tests.doubles.mail import Message, reported
 from tests.doubles.model import Answer, Model, ModelRequest, ToolCall, tool
 
-Kind = Literal["reply", "meeting", "question", "both", "notify", "ignore"]
+Kind = Literal["reply", "meeting", "question", "both", "notify", "ignore", "report"]
 
 FEEDBACK = "Please say it differently."
 """How the person's feedback on a draft begins, by which the model tells it from a result."""
@@ -34,6 +37,12 @@ _PAIRS = 0.3
 """Share of the follow-ups that come two at once."""
 ALIAS = "info@example.com"
 """Another address of the person's, which they may send from."""
+_REPORTS = 0.08
+"""Share of the mail that reports a letter as not delivered."""
+TYPED = "Typed in Gmail"
+_TYPED = 0.2
+_TWICE = 7
+"""Of so many proposals one is made twice in its message."""
 _TO_ALIAS = 0.3
 """Share of the conversations that came to it."""
 _FIRST_MEETING = datetime.now(UTC).replace(hour=9, minute=0, second=0, microsecond=0) + timedelta(days=30)
@@ -59,6 +68,7 @@ class World:
         self.triaged: set[str] = set()
         self._google = google
         self._random = Random(f"{seed}/mail")
+        self._reported: set[str] = set()
 
     @property
     def untriaged(self) -> int:
@@ -68,8 +78,11 @@ class World:
     def deliver(self) -> None:
         """A mail comes in, or two in one conversation."""
         random = self._random
-        if self.mails and random.random() < _FOLLOW_UPS:
-            last = random.choice(self.mails[-20:])
+        sent = [letter for letter in self._google.sent if letter.message_id not in self._reported]
+        if sent and random.random() < _REPORTS:
+            self._report(random.choice(sent))
+        elif self.mails and random.random() < _FOLLOW_UPS:
+            last = random.choice([mail for mail in self.mails[-20:] if mail.kind != "report"] or self.mails[:1])
             sender = f"other{len(self.mails)}@example.org" if random.random() < _OTHERS else last.sender
             for _ in range(2 if random.random() < _PAIRS else 1):
                 self._add(sender, last.to, last.thread)
@@ -77,12 +90,29 @@ class World:
             to = ALIAS if random.random() < _TO_ALIAS else self._google.address
             self._add(f"person{len(self.mails)}@example.org", to, None)
 
+    def type_into_a_draft(self) -> None:
+        """Now and then the person changes a draft of ours that is about to be sent; it goes out as it was approved."""
+        for draft_id in self._google.draft_ids[:1] if self._random.random() < _TYPED else []:
+            with suppress(ApiError):  # it was sent meanwhile
+                thread = self._google.draft(draft_id).thread_id
+                self._google.person_drafts(thread, f"{TYPED} {self._random.random()}.", draft_id)
+
     def _add(self, sender: str, to: str, thread: str | None) -> None:
         kind = self._random.choices(list(_KINDS), list(_KINDS.values()))[0]
         subject = f"{'Re: ' if thread else ''}{kind} about matter {len(self.mails)}"
         text = f"Please see to matter {len(self.mails)}."
         mail_id = self._google.deliver(sender, subject, text, thread=thread, headers={"To": to})
         self.mails.append(Delivered(mail_id, thread or mail_id, kind, sender, to))
+
+    def _report(self, letter: Message) -> None:
+        """It is put to the person by code; the model is asked nothing."""
+        self._reported.add(letter.message_id)
+        status = self._random.choice(["5.1.1", "4.4.7"])
+        raw = reported(letter.message_id, (letter.recipients[0], "failed", status))
+        mail_id = self._google.deliver_raw(raw, letter.thread_id)
+        to = next(mail.to for mail in self.mails if mail.thread == letter.thread_id)
+        self.mails.append(Delivered(mail_id, letter.thread_id, "report", "", to))
+        self.triaged.add(mail_id)
 
 
 def teach(model: Model, world: World) -> None:
@@ -114,6 +144,7 @@ def _proposals() -> Callable[[ModelRequest], Answer]:
             if missing := [name for name in stage if name not in succeeded]:
                 number = next(numbers)
                 calls = [_call(name, number, request) for name in missing]
+                calls += calls[-1:] if number % _TWICE == 0 else []
                 ends = "send_email_tool" in missing and number % 2 == 0
                 return [*calls, tool("Done", done=True)] if ends else calls
         return [tool("Done", done=True)]
@@ -152,6 +183,6 @@ def _call(name: str, number: int, request: ModelRequest) -> ToolCall:
 def latest_to_answer(mails: Sequence[Delivered]) -> dict[str, Delivered]:
     """By thread, the newest of the mails that ask most of the person. One from somebody else that asks less may wait
     with it."""
-    asking = [mail for mail in mails if mail.kind != "ignore"]
+    asking = [mail for mail in mails if mail.kind not in ("ignore", "report")]
     most = {mail.thread for mail in asking if _class_of(mail.kind) == "respond"}
     return {mail.thread: mail for mail in asking if mail.thread not in most or _class_of(mail.kind) == "respond"}
