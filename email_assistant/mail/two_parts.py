@@ -56,7 +56,6 @@ class _Said:
     """What a text says, to be asked for."""
 
     runs: frozenset[tuple[str, ...]]
-    words: frozenset[str]
     numbers: frozenset[str]
     addresses: frozenset[str]
     hosts: frozenset[str]
@@ -66,7 +65,6 @@ class _Said:
         words = _words(_URL.sub(" ", _MARKS.sub("", text)))
         return cls(
             frozenset(zip(*(words[start:] for start in range(_RUN)), strict=False)),
-            frozenset(words),
             frozenset(_numbers(text)),
             frozenset(_addresses(text)),
             frozenset(_hosts(text)),
