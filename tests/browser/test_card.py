@@ -89,6 +89,7 @@ async def test_a_letter_that_says_something_else_in_gmail_is_shown_twice_and_eit
         await v.looks()
         await v.page.get_by_role("button", name="Send the one in Gmail").click()
         await v.page.get_by_role("heading", name="The meeting").wait_for()
+        await v.page.locator("body:not([data-sending])").wait_for(state="attached")
         assert v.complaints == []
     now = await home.item(reply.id)
     assert now.decision == {"type": "edit", "args": args}
