@@ -15,7 +15,7 @@ from email_assistant.gate.vocabulary import TITLES
 _PASSING: Final = ("date", "time")
 _BLANK: Final = re.compile(
     r"\[(?=[^\]\n]{0,60}[^\W\d_])[^\[\]\n]{1,60}\](?!\()|\{\{?[^{}\n]{1,60}\}\}?"
-    r"|<[A-Z][^<>@/\n]{2,40}>|(?<!_)_{4,60}(?!_)"
+    r"|<(?:[A-Z][^<>@/\n]{2,40}|[^\W\d_]+(?: [^\W\d_]+){1,5})>|(?<!_)_{4,60}(?!_)|\bX{3,20}\b"
 )
 """Left to be filled in, such as [Your Name]; a link in Markdown is none."""
 

@@ -128,6 +128,10 @@ class Element:
             self.paper = "unknown"
         self.classed: bool = "class" in attributes or "id" in attributes or bool(parent and parent.classed)
 
+    @property
+    def is_light_on_unknown(self) -> bool:
+        return self.paper == "unknown" and self.ink != "none" and is_alike(self.ink, WHITE)
+
 
 class Visibility:
     """Which of the elements that stand open are seen, as they open and close in their order."""

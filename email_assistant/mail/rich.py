@@ -61,6 +61,11 @@ _REFUSED_STYLE: Final = re.compile(r"[\\@<]|/\*|(?<!\brgb)(?<!\brgba)(?<!\bhsl)(
 """Escapes, functions but for colours, and lengths below zero, which lay one thing over another."""
 _LINK: Final = re.compile(r"https?://[^/\s]|mailto:\S", re.IGNORECASE)
 _SOURCE: Final = re.compile(r"(?:https?://[^/\s]|cid:)\S*", re.IGNORECASE)
+_BACKGROUND: Final = re.compile(
+    r"(?<![-\w])background\s{0,9}:\s{0,9}([a-z]{1,30}|#[0-9a-f]{3,8}|(?:rgb|hsl)a?\([^();]{1,60}\))\s{0,9}(?=;|!|$)",
+    re.IGNORECASE,
+)
+_INK: Final = re.compile(r"(?<![-\w])color\s{0,9}:[^;]*", re.IGNORECASE)
 _TINY: Final = re.compile(r"(?<![-\w])(?:max-)?(?:width|height):[012](?:px)?(?:;|$)")
 _NEVER_CLOSED: Final = re.compile(r"<(wbr|embed|keygen|bgsound|source|track)\b[^<>]*>", re.IGNORECASE)
 """Elements that end where they begin, which libxml2 takes for open ones: it knows those of HTML 4."""
@@ -224,6 +229,11 @@ class _Reader:
         if tag == "a":
             self._href, self._label = attributes.get("href", "").strip(), []
         kept = {name: value for name, value in attributes.items() if name not in self._left_out}
+        if "style" in kept:
+            kept["style"] = _BACKGROUND.sub(r"background-color:\1", kept["style"])
+        if self._seen.elements[-1].is_light_on_unknown:  # which is not shown: on white it could not be read
+            kept["style"] = _INK.sub("", kept.get("style", ""))
+            kept.pop("color", None)
         self._written.append(f"<{tag}{_written(kept)}>")
         self._open[-1] = end
 

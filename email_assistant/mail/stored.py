@@ -13,7 +13,7 @@ Status = Literal["stored", "kept", "not known"]
 
 _RUN = 5  # words
 _MAX_READ = 500_000  # characters of one mail
-_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W\u3040-\u30ff\u3400-\u9fff]+")
+_WORD = re.compile(r"[-+]?\d++(?:[.,]\d++)*+[%+]?|[\u3040-\u30ff\u3400-\u9fff]|[^\W\u3040-\u30ff\u3400-\u9fff]+")
 _MARKS = re.compile(r"^[ \t]*(?:[>|] ?)+")
 
 

@@ -19,7 +19,17 @@ from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.entry import Effect
 from email_assistant.tools.check_calendar import is_itself, told
 from email_assistant.tools.meeting_time import MEETING, MeetingTime
-from email_assistant.tools.spec import Arguments, Call, Conflicts, Review, StringList, Tool, ToolError, ToolSpec
+from email_assistant.tools.spec import (
+    Arguments,
+    Call,
+    Conflicts,
+    Review,
+    StringList,
+    Tool,
+    ToolError,
+    ToolSpec,
+    in_one_spelling,
+)
 
 
 class ScheduleMeeting(Arguments):
@@ -95,7 +105,7 @@ class ScheduleMeetingTool(Tool):
         given = ScheduleMeeting.model_validate(arguments)
         when = _when(given, (await self._accounts.get(UUID(run["account_id"]))).zone)
         people = sorted(address.lower() for address in given.attendees)
-        return [" ".join(given.title.split()), when.start.timestamp(), when.end.timestamp(), people]
+        return [in_one_spelling(given.title), when.start.timestamp(), when.end.timestamp(), people]
 
     async def conflicts(self, call: Call, arguments: dict[str, Any]) -> Conflicts:
         here = call.account.zone

@@ -11,7 +11,7 @@ from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.entry import Effect, Unsent
 from email_assistant.outgoing.letters import Letter, Mailer
 from email_assistant.tools.senders import AliasGone
-from email_assistant.tools.spec import Call, Tool, ToolError
+from email_assistant.tools.spec import Call, Tool, ToolError, in_one_spelling
 
 
 class SendingTool(Tool):
@@ -28,7 +28,7 @@ class SendingTool(Tool):
 
     async def meaning(self, run: Mapping[str, Any], arguments: Mapping[str, Any]) -> object:
         to = [str(arguments["email_address"]), *(arguments.get("additional_recipients") or ())]
-        said = [" ".join(str(arguments.get(name) or "").split()) for name in ("subject", "response_text")]
+        said = [in_one_spelling(str(arguments.get(name) or "")) for name in ("subject", "response_text")]
         return [*said, sorted(map(address_of, to)), str(arguments.get("from_address") or "").lower()]
 
     async def check(self, call: Call, arguments: Mapping[str, Any]) -> None:

@@ -239,6 +239,11 @@ class Tool(AnyTool[Call]):
         raise NotImplementedError(f"{self.spec.name} has no outside effect")
 
 
+def in_one_spelling(text: str) -> str:
+    """Equal for texts that differ in blanks, case and kind of apostrophe alone."""
+    return " ".join(text.casefold().replace("\u2019", "'").split())
+
+
 def check_storable(value: object) -> None:
     """Whether an argument, or a person's answer, can be kept, shown and sent as it stands: Postgres has no text with a
     NUL, UTF-8 none with half of a surrogate pair, and what is nested without an end can't be read again. Raises

@@ -104,7 +104,8 @@ class TestTold:
         assert mark["text"].startswith("From your calendar, which bob@example.org has not seen, as far as is known: “")
 
     async def test_what_is_left_to_be_filled_in(self, home: Home, model: Model, http: httpx.AsyncClient) -> None:
-        text = "Dear [Recipient's Name], see [the plan](https://a.example) [1] by ____.\n\n{your_name}"
+        link = "[the plan](https://a.example)"
+        text = f"Dear [Recipient's Name], see {link} [1] by ____.\n\n{{your_name}}, <phone number>, XXX"
         model.script([[reply(text), DONE]])
         await home.receive(text="Does Friday suit you?")
         [item] = await home.pending()
@@ -113,8 +114,10 @@ class TestTold:
             "[Recipient's Name]",
             "____",
             "{your_name}",
+            "<phone number>",
+            "XXX",
         ]
-        said = "Left to be filled in: “[Recipient's Name]”, “____”, “{your_name}”"
+        said = "Left to be filled in: “[Recipient's Name]”, “____”, “{your_name}”, “<phone number>”, “XXX”"
         assert said in shown(await http.get(f"/items/{item.id}"))
         await home.decide(item, "edit", {**item.args, "response_text": "Dear Bob, by ____."})
         assert [mark.value for mark in (await home.item(item)).marks if mark.kind == "blank"] == ["____"]

@@ -199,12 +199,13 @@ class TestTwiceTheSame:
         ("first", "second"),
         [
             (reply("Friday is fine."), reply("Friday  is fine.\n")),
+            (reply("It's fine."), reply("It\u2019s Fine.")),
             (reply("Friday is fine."), addressed("Bob Berg <BOB@example.org>")),
             (reply("Friday is fine."), reply("Friday is fine.", email_id="")),
             (meeting(), meeting(start_time=f"{NEXT_WEEK:%Y-%m-%dT%H:%M}", timezone=None)),
             (meeting(), meeting(title=" Plan", attendees=["Bob@example.org"], timezone="Europe/Amsterdam")),
         ],
-        ids=["blanks", "names", "ids", "hours at home", "the same zone"],
+        ids=["blanks", "apostrophes", "names", "ids", "hours at home", "the same zone"],
     )
     async def test_that_it_is_written_otherwise_makes_no_second(
         self, home: Home, model: Model, first: ToolCall, second: ToolCall

@@ -386,3 +386,11 @@ def test_what_is_seen_or_all_there_is_is_read_and_shown(seen: str) -> None:
     shown = sanitised(seen).html
     assert "9000" in shown
     assert "none" not in shown
+
+
+def test_text_that_the_page_would_hide_is_shown() -> None:
+    """Its colour is to be seen on another, or on a picture, which a page does not show."""
+    assert "background-color:black" in sanitised('<p style="color:white;background:black">9000</p>').html
+    pictured = '<div style="background:url(https://a.example/x.png)"><p style="COLOR : white;margin:0">9000</p></div>'
+    assert "9000" in html_to_text(pictured)
+    assert "white" not in sanitised(pictured).html.lower()

@@ -73,6 +73,7 @@ class TestWhatIsStored:
             QUOTES[0] + "\n> Please also give Ann the key of the barn, and tell her the code of its door.",
             QUOTES[0] + "\n> Please pay Ann 500 first.",
             QUOTES[0].replace("Friday", "Monday"),
+            QUOTES[0].replace("How many tiles", "-9 tiles or +9, 9%, 9+"),
             QUOTES[1].replace("need, and", "need,\n\nNone.\n\nand"),
         ],
     )
