@@ -17,6 +17,7 @@ from email_assistant.mail.address import Address
 from email_assistant.mail.message import Mail
 from email_assistant.rehearsal.compare import compare
 from email_assistant.rehearsal.mbox import read
+from email_assistant.rehearsal.own import Period, rehearsed
 from email_assistant.rehearsal.recorded import NoHistory, Recorded
 from email_assistant.rehearsal.report import report, write_scores
 from email_assistant.rehearsal.threshold import AIM, ENOUGH, held_out, threshold
@@ -334,6 +335,15 @@ class TestThreshold:
         assert "%" not in figures.sentence
         assert "too few to choose" in figures.sentence
         assert figures.go_by.startswith("Look at everything")
+
+    def test_of_a_mailbox_all_is_judged_where_the_older_months_have_too_few_to_choose_by(
+        self, entries: list[Recorded]
+    ) -> None:
+        newest = [each for each in entries if entries[-1].at - each.at < timedelta(days=230)]
+        assert not rehearsed(newest, OWN, Period(months=6))[1].by_threshold
+        _, figures = rehearsed(newest, OWN, Period())
+        assert figures.by_threshold
+        assert figures.only_learned_from > 0
 
 
 def judged(number: int, probability: float, **more: bool) -> Judged:
