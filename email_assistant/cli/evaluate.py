@@ -26,11 +26,10 @@ from email_assistant.cli.context import (
     say,
 )
 from email_assistant.cli.past import bar
-from email_assistant.cli.rehearse import Addresses, Mbox, addresses_of, calibrated, read_history
+from email_assistant.cli.rehearse import Addresses, Mbox, addresses_of, calibrated, read_history, tell_ways
 
 if TYPE_CHECKING:
     from email_assistant.bench.drafts import KeptLetters
-    from email_assistant.rehearsal.compare import Way
     from email_assistant.trail.letters import ApprovedLetter
     from email_assistant.triage.labelled import Labelled
     from email_assistant.triage.measure import Measured, Stage
@@ -200,7 +199,7 @@ def _of_drafts(found: "KeptLetters") -> Iterator[str]:
 
 @app.command()
 def rehearsal(mbox: Mbox, address: Addresses, as_json: AsJson = False) -> None:
-    """How well it is told which mails you answer, beside two simple ways.
+    """How well it is told which mails you answer, beside simple ways.
 
     All are trained on the older 60 % of the mails, and judged on the rest."""
     with ended_in_words():
@@ -211,24 +210,14 @@ def rehearsal(mbox: Mbox, address: Addresses, as_json: AsJson = False) -> None:
         with bar("Going through it", len(entries)) as progress:
             found = compare(entries, own, progress)
     if as_json:
-        print_json({"mbox": str(mbox), **asdict(found)})
+        figures = asdict(found)
+        print_json({"mbox": str(mbox), **figures.pop("ways"), **figures})
         return
     say(
         f"Learned from {found.learned_from:,} mails up to {found.until:%Y-%m-%d}, and judged the {found.judged:,} "
         f"after them, of which {found.answered:,} were answered."
     )
-    print_table(
-        ["way", "AUC", "shown at 90 % recall"],
-        [
-            _row("addressed to me among few", found.addressed_to_few),
-            _row("words, logistic regression", found.words),
-            _row("ours", found.ours),
-        ],
-    )
-
-
-def _row(name: str, way: "Way") -> list[str]:
-    return [name, *("" if figure is None else f"{figure:.3f}" for figure in (way.auc, way.shown_at_90_recall))]
+    tell_ways(found.ways.values(), found.judged, found.answered, found.go_by)
 
 
 def _sha256(file: Path) -> str:

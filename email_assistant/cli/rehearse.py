@@ -1,6 +1,6 @@
 """`email-assistant rehearse`: what the assistant would have shown of one's own past mail, against what one answered."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from email_assistant.rehearsal.recorded import Recorded
     from email_assistant.rehearsal.report import Rehearsed
     from email_assistant.rehearsal.walk import Walked
+    from email_assistant.rehearsal.ways import Way
     from email_assistant.triage.figures import Bin
     from email_assistant.work.rehearsed_letters import LettersBesideSent
 
@@ -92,7 +93,7 @@ def rehearse(
             past = run(lambda: read_past(account, period))
             with bar("Going through it", len(past.entries)) as progress:
                 walked, found = rehearsed(past.entries, past.own, period, progress)
-            cost = estimate(walked.judged, past.settings)
+            cost = estimate(walked.counted, past.settings)
             if model:
                 wanted = ask_for_letters(past, walked.judged, budget, yes=yes)
                 letters = run(lambda: letters_beside_sent(past, wanted))
@@ -170,7 +171,7 @@ def _tell(found: "Rehearsed") -> None:
     for label, (mails, shown) in found.by_label.items():
         say(f"Of {mails:,} with Gmail's label {label} I would have shown {shown:,}.")
     say("")
-    print_table(["how I tell", "ranks an answered mail first", "to show 90 % of the answered"], _ways(found))
+    tell_ways(found.ways.values(), found.mails, found.answered, found.go_by)
     say("")
     columns = ["probability of an answer", "mails", "expected", "answered", "95 % of the time"]
     print_table(columns, calibrated(found.calibration))
@@ -218,15 +219,15 @@ def calibrated(bins: "Sequence[Bin]") -> list[list[str]]:
     ]  # fmt: skip
 
 
-def _ways(found: "Rehearsed") -> list[list[str]]:
-    def share(value: float | None) -> str:
-        return "" if value is None else f"{value:.0%}"
-
-    return [
-        ["by what I learned of you", share(found.auc), f"{share(found.shown_at_90_recall)} of all"],
+def tell_ways(ways: "Iterable[Way]", mails: int, answered: int, go_by: str) -> None:
+    print_table(
+        ["what is shown", f"of {mails:,} mails", f"of {answered:,} that you answered", "answered above others (AUC)"],
         [
-            "by how few a mail is addressed to",
-            share(found.addressed_to_few_auc),
-            f"{share(found.addressed_to_few_shown_at_90_recall)} of all",
+            [
+                each.name, f"{each.shown:,}", each.in_words(answered),
+                "" if each.auc is None else f"{each.auc:.2f}",
+            ]
+            for each in ways
         ],
-    ]
+    )  # fmt: skip
+    say(go_by)

@@ -1,4 +1,4 @@
-"""A rehearsal against two simple ways of telling what one answers: by whom a mail is addressed to, and by its words."""
+"""A rehearsal against simple ways of telling what one answers, among them one that learns words alone."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -6,20 +6,11 @@ from datetime import datetime
 from typing import Final
 
 from email_assistant.rehearsal.recorded import NoHistory, Recorded
-from email_assistant.rehearsal.report import AT_RECALL
-from email_assistant.rehearsal.walk import Judged, Progress, addressed_to_few, walk
-from email_assistant.triage.figures import roc_auc, share_shown
+from email_assistant.rehearsal.walk import Judged, Progress, walk
+from email_assistant.rehearsal.ways import Way, beside, first, way
 
 FIRST_PART: Final = 0.6
 """The share of the received mails, the oldest, that is learned from; the rest is judged."""
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """Figures of one way; None where nothing or everything was answered."""
-
-    auc: float | None
-    shown_at_90_recall: float | None  # share of all mails
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +19,8 @@ class Compared:
     judged: int
     answered: int  # of those judged
     until: datetime
-    addressed_to_few: Way
-    words: Way
-    ours: Way
+    ways: dict[str, Way]
+    go_by: str
 
 
 def compare(entries: Sequence[Recorded], own: Collection[str], progress: Progress = lambda _: None) -> Compared:
@@ -45,19 +35,17 @@ def compare(entries: Sequence[Recorded], own: Collection[str], progress: Progres
     right = [each.answered for each in judged]
     if not any(right) or all(right) or len({each.answered for each in older}) == 1:
         raise NoHistory("all mails of the older or of the newer part had the same outcome: nothing can be compared")
+    compared = beside(judged, own)
+    words = _by_words(older, judged)
+    as_many = first(words, compared.ways["ours"].shown)
     return Compared(
         learned_from=len(older),
         judged=len(judged),
         answered=sum(right),
         until=until,
-        addressed_to_few=_way(right, [addressed_to_few(each.entry.mail, own) for each in judged]),
-        words=_way(right, _by_words(older, judged)),
-        ours=_way(right, [each.probability for each in judged]),
+        ways=compared.ways | {"words": way("by words alone, as many", right, as_many, words)},
+        go_by=compared.go_by,
     )
-
-
-def _way(right: Sequence[bool], given: Sequence[float]) -> Way:
-    return Way(roc_auc(right, given), share_shown(right, given, AT_RECALL))
 
 
 def _by_words(older: Sequence[Judged], judged: Sequence[Judged]) -> list[float]:

@@ -39,14 +39,13 @@ class Estimate:
 
 def estimate(judged: Sequence[Judged], settings: Settings) -> Estimate | None:
     """Of all mails sorted, and those drafted that would have been shown. None without a price for each model."""
-    learned = [each for each in judged if each.learned]
-    shown = [each for each in learned if each.shown]
-    sums = (_sorting(learned, settings), drafting(shown, settings))
+    shown = [each for each in judged if each.shown]
+    sums = (_sorting(judged, settings), drafting(shown, settings))
     if settings.model_stand_in or None in sums:
         return None
     models = tuple(dict.fromkeys((settings.model_for("triage"), settings.model_for("response"))))
     money = sum((each for each in sums if each is not None), Decimal(0))
-    return Estimate(len(learned), len(shown), money, settings.currency, models)
+    return Estimate(len(judged), len(shown), money, settings.currency, models)
 
 
 def drafting(judged: Sequence[Judged], settings: Settings) -> Decimal | None:

@@ -46,6 +46,8 @@ def rehearsed(
             "nothing to rehearse; give more --months, or the address that you write from with --account"
         )
     walked = walk(entries, own, period.begins(entries), progress)
-    if walked.classifier is None and period == Period():
-        walked = walk(entries, own, None, progress)
+    if period == Period() and not any(each.by_threshold for each in walked.judged):
+        whole = walk(entries, own, None, progress)
+        if walked.classifier is None or any(each.by_threshold for each in whole.judged):
+            walked = whole
     return walked, report(walked, own, _TO_DO)

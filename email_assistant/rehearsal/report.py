@@ -10,10 +10,10 @@ from statistics import median
 from typing import Final
 
 from email_assistant.rehearsal.recorded import NoHistory, Recorded
-from email_assistant.rehearsal.walk import ANSWERED, FIRST, OF_EACH, Judged, Walked, addressed_to_few
-from email_assistant.triage.figures import Bin, calibration, roc_auc, share_shown
+from email_assistant.rehearsal.walk import ANSWERED, FIRST, OF_EACH, Judged, Walked
+from email_assistant.rehearsal.ways import Way, beside
+from email_assistant.triage.figures import Bin, calibration
 
-AT_RECALL: Final = 0.9
 _FACTS: Final = 12
 _SENDERS: Final = 10
 _FATES: Final = ("starred", "important", "unread", "trash", "spam")
@@ -46,8 +46,7 @@ class OfSender:
 
 @dataclass(frozen=True, slots=True)
 class Rehearsed:
-    """Figures of the mails that a trained classifier judged. Shares are None where nothing or everything was
-    answered."""
+    """Figures of mails that came later than what was learned from, and than what the threshold was chosen on."""
 
     mails: int
     answered: int
@@ -55,11 +54,10 @@ class Rehearsed:
     hours_to_answer: float | None  # the median
     shown: int
     shown_answered: int
+    by_threshold: bool  # False: too few answered mails were known to choose one, and all were shown
     missed: list[Missed]
-    auc: float | None
-    shown_at_90_recall: float | None  # share of all mails
-    addressed_to_few_auc: float | None  # of the rule that needs no training
-    addressed_to_few_shown_at_90_recall: float | None
+    ways: dict[str, Way]  # what was learned, as "ours", and the simple ways on the same mails
+    go_by: str  # which of them, in a sentence
     calibration: list[Bin]
     facts: dict[
         str, float
@@ -71,10 +69,15 @@ class Rehearsed:
 
     @property
     def sentence(self) -> str:
+        if not self.by_threshold:
+            return (
+                f"I would have shown you all {self.mails:,} mails, of which you answered {self.answered:,}: before "
+                "them you had answered too few to choose by what may be left aside."
+            )
         return (
-            f"Of {self.mails:,} mails you answered {self.answered:,}: I would have shown you {self.shown:,}, among "
-            f"them {self.shown_answered:,} of those."
-            + (" I have judged too few to leave any aside yet." if self.shown == self.mails else "")
+            f"Of {self.answered:,} later mails that you answered, I would have shown you "
+            f"{self.ways['ours'].in_words(self.answered)}. In all I would have shown {self.shown:,} of "
+            f"{self.mails:,} mails."
         )
 
     @property
@@ -86,12 +89,11 @@ class Rehearsed:
 def report(walked: Walked, own: Collection[str], to_do: str = _OF_A_FILE) -> Rehearsed:
     """Raises NoHistory where too little was answered, or left, to learn anything. `to_do`: what is said then where
     nothing was answered at all."""
-    judged = [each for each in walked.judged if each.learned]
+    judged = walked.counted
     if walked.classifier is None or not judged:
         raise NoHistory(_too_little(walked.judged, to_do))
     right = [each.answered for each in judged]
-    given = [each.probability for each in judged]
-    few = [addressed_to_few(each.entry.mail, own) for each in judged]
+    compared = beside(judged, own)
     hours = [each.answered_after / timedelta(hours=1) for each in judged if each.answered_after is not None]
     weights = walked.classifier.weights(ANSWERED)
     return Rehearsed(
@@ -101,12 +103,11 @@ def report(walked: Walked, own: Collection[str], to_do: str = _OF_A_FILE) -> Reh
         hours_to_answer=round(median(hours), 1) if hours else None,
         shown=sum(each.shown for each in judged),
         shown_answered=sum(each.shown and each.answered for each in judged),
+        by_threshold=judged[0].by_threshold,
         missed=[_missed(each) for each in judged if each.answered and not each.shown],
-        auc=roc_auc(right, given),
-        shown_at_90_recall=share_shown(right, given, AT_RECALL),
-        addressed_to_few_auc=roc_auc(right, few),
-        addressed_to_few_shown_at_90_recall=share_shown(right, few, AT_RECALL),
-        calibration=calibration(right, given),
+        ways=compared.ways,
+        go_by=compared.go_by,
+        calibration=calibration(right, [each.probability for each in judged]),
         facts={name: weights[name] for name in sorted(weights, key=lambda name: -abs(weights[name]))[:_FACTS]},
         senders=_senders(judged),
         by_label=_by_label(judged),

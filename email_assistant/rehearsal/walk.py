@@ -1,4 +1,5 @@
-"""The walk through a history: each mail is judged by what was known on its day, and learned from 14 days later."""
+"""The walk through a history: each mail is judged by what was known on its day, and learned from 14 days later, or kept
+to choose by which mail is to be shown."""
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from email_assistant.mail.message import Mail
 from email_assistant.rehearsal.pairing import WITHIN, Pairing
 from email_assistant.rehearsal.recorded import Recorded
+from email_assistant.rehearsal.threshold import held_out, threshold
 from email_assistant.triage.correspondence import Correspondence
 
 if TYPE_CHECKING:
@@ -19,15 +21,11 @@ if TYPE_CHECKING:
 ANSWERED: Final = "answered"
 LEFT: Final = "left"
 
-RECALL: Final = 0.95
-"""So many of the mails that one answered must have been shown in the past for a threshold to be taken."""
 FIRST: Final = 100
 """Mails whose outcome is known before the classifier is trained at all; of each outcome at least `OF_EACH`."""
 OF_EACH: Final = 10
 _GROWS: Final = 1.25
 """It is trained again when it knows so many times more."""
-_REMEMBERED: Final = 200
-"""Answered mails, the latest, by which the threshold is set."""
 
 Progress = Callable[[int], None]
 """Told how many entries have been walked."""
@@ -41,6 +39,8 @@ class Judged:
     probability: float = 0.0  # that the person answers
     shown: bool = True
     learned: bool = False  # judged by a trained classifier, and not by whom it is addressed to alone
+    by_threshold: bool = False  # might have been left aside; False: all are shown, for want of a threshold
+    written_to: bool = False  # the person had written to its sender before it came
     answer: Recorded | None = None  # the first letter of the person's own that answers it
     forwarded: bool = False
 
@@ -60,6 +60,11 @@ class Walked:
     judged: Sequence[Judged]  # in the order of time; with `until`, those after it
     classifier: "Classifier | None"  # the last one; None if there was too little to learn from
     deleted: int  # answers whose mail is gone; their quotations have counted
+
+    @property
+    def counted(self) -> Sequence[Judged]:
+        """Those that figures are of: judged by a threshold, or where there never was one, by a trained classifier."""
+        return [each for each in self.judged if each.by_threshold] or [each for each in self.judged if each.learned]
 
 
 def addressed_to_few(mail: Mail, own: Collection[str]) -> float:
@@ -109,7 +114,7 @@ class _Walker:
         self._unjudged: list[int] = []
         self._settled = 0  # so many, from the first on, came long enough ago for their outcome to be known
         self._next_training = FIRST
-        self._threshold = 0.0
+        self._threshold: float | None = None
         self._frozen = False
 
     def take(self, entry: Recorded) -> None:
@@ -129,18 +134,24 @@ class _Walker:
         places, self._unjudged = self._unjudged, []
         if self.classifier is None or not places:
             return
-        side = self.classifier.outcomes.index(ANSWERED)
-        given = self.classifier.probabilities([self._facts[each] for each in places], self._words[places])[:, side]
-        for place, probability in zip(places, given, strict=True):
+        for place, probability in zip(places, self._given(self.classifier, places), strict=True):
             judged = self.all[place]
-            judged.probability, judged.learned = float(probability), True
-            judged.shown = judged.probability >= self._threshold
+            judged.probability, judged.learned = probability, True
+            judged.by_threshold = self._threshold is not None
+            judged.shown = self._threshold is None or probability >= self._threshold
+
+    def _given(self, classifier: "Classifier", places: list[int]) -> list[float]:
+        side = classifier.outcomes.index(ANSWERED)
+        given = classifier.probabilities([self._facts[each] for each in places], self._words[places])[:, side]
+        return list(map(float, given))
 
     def _receive(self, entry: Recorded) -> None:
         self._by_id |= dict.fromkeys((entry.id, *entry.copies), len(self.all))
         self._unjudged.append(len(self.all))
-        self.all.append(Judged(entry, addressed_to_few(entry.mail, self._own)))
-        self._facts.append(self._correspondence.facts(entry.mail, entry.at))
+        facts = self._correspondence.facts(entry.mail, entry.at)
+        written_to = bool(facts["you have written to the sender"])
+        self.all.append(Judged(entry, addressed_to_few(entry.mail, self._own), written_to=written_to))
+        self._facts.append(facts)
         self._correspondence.received(entry.mail, entry.at)
         self._pairing.received(entry)
 
@@ -169,12 +180,13 @@ class _Walker:
     def _train(self) -> None:
         from email_assistant.triage.classifier import train
 
-        outcomes = [ANSWERED if each.answered else LEFT for each in self.all[: self._settled]]
+        known = self.all[: self._settled]
+        outcomes = [ANSWERED if each.answered else LEFT for each in known]
         if min(outcomes.count(ANSWERED), outcomes.count(LEFT)) < OF_EACH:
             return
         self.judge()
-        self.classifier = train(self._facts[: self._settled], self._words[: self._settled], outcomes)
         self._next_training = math.ceil(self._settled * _GROWS)
-        answered = [each.probability for each in self.all[: self._settled] if each.answered and each.learned]
-        past = sorted(answered[-_REMEMBERED:])
-        self._threshold = past[math.floor(len(past) * (1 - RECALL))] if past else 0.0
+        held = held_out([each.entry for each in known], [each.answered for each in known])
+        learned = held.learned if held else self._settled
+        self.classifier = train(self._facts[:learned], self._words[:learned], outcomes[:learned])
+        self._threshold = threshold(self._given(self.classifier, held.answered)) if held else None

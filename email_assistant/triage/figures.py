@@ -41,24 +41,6 @@ def roc_auc(right: Sequence[bool], probabilities: Sequence[float]) -> float | No
     return above / positive / negative
 
 
-def share_shown(right: Sequence[bool], probabilities: Sequence[float], recall: float) -> float | None:
-    """The share of all that must be shown, the most probable first, until so many of those that were so are among
-    them; whatever is as probable as the last one is shown too."""
-    wanted = recall * sum(right)
-    if not wanted:
-        return None
-    ranked = sorted(zip(probabilities, right, strict=True), key=lambda each: -each[0])
-    found = 0
-    last: float | None = None
-    for number, (probability, is_so) in enumerate(ranked):
-        if last is not None and probability < last:
-            return number / len(ranked)
-        found += is_so
-        if found >= wanted and last is None:
-            last = probability
-    return 1.0
-
-
 def calibration(right: Sequence[bool], probabilities: Sequence[float]) -> list[Bin]:
     """Judgements in bins of equal width, the empty ones left out."""
     found = []

@@ -135,7 +135,7 @@ class Rehearsals:
         one.own, one.entries = to_read.own, await self._past.history(account, to_read.own, since)
         one.begin("judging", len(one.entries))
         walked, one.found = await asyncio.to_thread(rehearsed, one.entries, one.own, one.period, one.progress)
-        one.cost = estimate(walked.judged, self._app.settings)
+        one.cost = estimate(walked.counted, self._app.settings)
         one.walked = walked
 
     async def _draft(self, account: Account, one: OneRehearsal, wanted: list[Judged]) -> None:

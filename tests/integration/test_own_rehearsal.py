@@ -21,7 +21,7 @@ from email_assistant.home import database
 from email_assistant.programs import stand_in
 from email_assistant.rehearsal.mbox import read
 from email_assistant.rehearsal.own import Period, rehearsed
-from email_assistant.rehearsal.report import report
+from email_assistant.rehearsal.report import Rehearsed, report
 from email_assistant.rehearsal.walk import walk
 from email_assistant.settings import Settings
 from tests.doubles.daemon import Daemon
@@ -83,31 +83,34 @@ def outcome(found: Any) -> Any:
     """What becomes of each mail; probabilities may differ in their last digits."""
     names = ("mails", "answered", "shown", "shown_answered", "only_learned_from", "answers_to_deleted")
     counts = {name: found[name] for name in names}
-    return counts, [each["id"] for each in found["missed"]], [dict(each) for each in found["senders"]]
+    ways = {name: (each["shown"], each["caught"]) for name, each in found["ways"].items()}
+    return counts, ways, [each["id"] for each in found["missed"]], [dict(each) for each in found["senders"]]
 
 
 @pytest.fixture(scope="module")
-def expected(mbox: Path) -> Callable[..., Any]:
+def expected(mbox: Path) -> Callable[..., Rehearsed]:
     """What is found in the exported file."""
 
     @cache
-    def found(**period: Any) -> Any:
+    def found(**period: Any) -> Rehearsed:
         own = frozenset({PERSON, ALIAS})
         entries = read(mbox, own)
-        return outcome(asdict(report(walk(entries, own, Period(**period).begins(entries)), own)))
+        return report(walk(entries, own, Period(**period).begins(entries)), own)
 
     return found
 
 
 def test_it_finds_what_is_found_in_the_exported_file(
-    program: Daemon, google: Google, expected: Callable[..., Any]
+    program: Daemon, google: Google, expected: Callable[..., Rehearsed]
 ) -> None:
     found = program.cli("rehearse", "--json", "--scores", "own.csv")
-    assert outcome(found) == expected(months=6)
+    assert outcome(found) == outcome(asdict(expected(months=6)))
     assert {call.name for call in google.calls()} <= READS
     assert len((program.home / "own.csv").read_text().splitlines()) == found["mails"] + 1
     day = BEFORE_MIDNIGHT - timedelta(days=165)
-    assert outcome(program.cli("rehearse", "--json", "--until", day.date().isoformat())) == expected(until=day)
+    assert outcome(program.cli("rehearse", "--json", "--until", day.date().isoformat())) == outcome(
+        asdict(expected(until=day))
+    )
 
 
 @pytest.mark.long
@@ -127,7 +130,7 @@ def started(program: Daemon) -> Any:
 
 @pytest.mark.parametrize("sign", [pytest.param(signal.SIGKILL, marks=pytest.mark.long), signal.SIGINT])
 def test_it_goes_on_from_where_it_was_stopped(
-    program: Daemon, google: Google, kept: Callable[[], int], expected: Callable[..., Any], sign: signal.Signals
+    program: Daemon, google: Google, kept: Callable[[], int], expected: Callable[..., Rehearsed], sign: signal.Signals
 ) -> None:
     newest_first = sorted(google.messages, key=lambda each: each.date_ms, reverse=True)
     hold = Hold()
@@ -144,7 +147,7 @@ def test_it_goes_on_from_where_it_was_stopped(
     google.requests.clear()
     found = program.cli("rehearse", "--json", "--months", "6")
     assert len(google.calls("messages.get")) == len(newest_first) - 96
-    assert outcome(found) == expected(months=6)
+    assert outcome(found) == outcome(asdict(expected(months=6)))
 
 
 def test_what_is_kept_goes_when_it_is_forgotten_or_the_account_is_removed(
@@ -212,7 +215,9 @@ class TestLetters:
 
 
 @pytest.mark.long
-async def test_the_sandbox_gives_what_its_file_gives(tmp_path: Path, mbox: Path, expected: Callable[..., Any]) -> None:
+async def test_the_sandbox_gives_what_its_file_gives(
+    tmp_path: Path, mbox: Path, expected: Callable[..., Rehearsed]
+) -> None:
     arguments = ["--data", str(tmp_path / "mailbox.sqlite3"), "--mbox", str(mbox), "--address", PERSON]
     async with stand_in("google_sandbox", *arguments) as google:
         settings = Settings(home=tmp_path / "home", google_root=google["root"], model="none")
@@ -223,7 +228,7 @@ async def test_the_sandbox_gives_what_its_file_gives(tmp_path: Path, mbox: Path,
                 found = await past.look(account, period.since(datetime.now(UTC)))
                 await past.fetch(account, found.missing)
                 entries = await past.history(account, found.own | {ALIAS})
-    assert outcome(asdict(rehearsed(entries, found.own | {ALIAS}, period)[1])) == expected(months=6)
+    assert outcome(asdict(rehearsed(entries, found.own | {ALIAS}, period)[1])) == outcome(asdict(expected(months=6)))
 
 
 @pytest.mark.long
@@ -238,14 +243,14 @@ def test_spam_and_trash_are_read_too_and_told_of(program: Daemon, google: Google
 
 @pytest.mark.long
 def test_beside_the_daemon_it_bears_faults_of_google_that_pass(
-    program: Daemon, google: Google, expected: Callable[..., Any]
+    program: Daemon, google: Google, expected: Callable[..., Rehearsed]
 ) -> None:
     program.up()
     program.wait_for(lambda: google.calls("history.list"), "the mailbox is polled")
     google.fault("messages.list", status=503)
     google.fault("messages.get", status=429, times=3)
     google.fault("messages.get", drop="before", times=2)
-    assert outcome(program.cli("rehearse", "--json", "--months", "6")) == expected(months=6)
+    assert outcome(program.cli("rehearse", "--json", "--months", "6")) == outcome(asdict(expected(months=6)))
 
 
 def refused(program: Daemon, *arguments: str) -> str:
@@ -291,7 +296,7 @@ class TestPage:
         return program.wait_for(lambda: found if words in (found := shown()) else "", words)
 
     def test_it_is_begun_watched_and_told(
-        self, program: Daemon, google: Google, model: Model, kept: Callable[[], int], expected: Callable[..., Any]
+        self, program: Daemon, google: Google, model: Model, kept: Callable[[], int], expected: Callable[..., Rehearsed]
     ) -> None:
         program.up()
         assert 'href="/rehearsal"' in program.http.get("/").text
@@ -309,12 +314,15 @@ class TestPage:
         hold.release()
         told = self.until(program, "I would have shown you")
         assert "refresh" not in program.http.get("/rehearsal").headers
-        counts, missed, _ = expected(months=6)
-        assert f"Of {counts['mails']} mails you answered {counts['answered']}: " in told
-        assert f"I would have shown you {counts['shown']}, among them {counts['shown_answered']} of those." in told
+        found = expected(months=6)
+        assert found.sentence in told
+        assert found.go_by in told
+        for each in found.ways.values():
+            assert f">{each.name}</th>" in told
+            assert f">{each.in_words(found.answered)}</td>" in told
         rows = program.http.get("/rehearsal/scores.csv", params={"account": PERSON}).text.splitlines()
         assert rows[0] == "message_id,probability,action"
-        assert set(missed) < {row.partition(",")[0] for row in rows}
+        assert {each.id for each in found.missed} < {row.partition(",")[0] for row in rows}
         model.script(lambda _: [reply("Quite so.")])
         asked = program.http.post("/rehearsal/letters", data={"account": PERSON, "budget": "2"}).text
         assert "This would ask stub-model for 2 letters; what that costs is not known" in asked

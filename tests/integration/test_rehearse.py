@@ -48,13 +48,20 @@ def test_it_tells_what_would_have_been_shown(home: Path) -> None:
     done = run(home, "rehearse", "--mbox", "mail.mbox", *OWN)
     assert done.returncode == 0, done.stderr
     found = said(home, "rehearse", "--mbox", "mail.mbox", *OWN)
+    low, high = found["ways"]["ours"]["interval"]
     assert done.stdout.startswith(
-        f"Of {found['mails']:,} mails you answered {found['answered']:,}: I would have shown you {found['shown']:,}, "
-        f"among them {found['shown_answered']:,} of those.\n"
+        f"Of {found['answered']:,} later mails that you answered, I would have shown you {found['shown_answered']:,}: "
+        f"{found['shown_answered'] / found['answered']:.0%} ({low:.0%} to {high:.0%}). In all I would have shown "
+        f"{found['shown']:,} of {found['mails']:,} mails.\n"
     )
     for missed in found["missed"][:20]:
         assert missed["sender"] in done.stdout
         assert missed["subject"] in done.stdout
+    told = " ".join(done.stdout.split())
+    assert found["go_by"] in told
+    assert list(found["ways"]) == ["everything", "addressed_to_few", "written_to", "ours"]
+    for way in found["ways"].values():
+        assert f"{way['name']} {way['shown']:,} {way['caught']:,}: " in told
 
 
 def test_the_scores_are_the_same_again_and_those_of_the_report(home: Path) -> None:
@@ -81,9 +88,11 @@ def test_it_judges_what_came_after_a_day_or_in_the_last_months(home: Path) -> No
 
 def test_it_is_measured_beside_the_simple_ways(home: Path) -> None:
     found = said(home, "eval", "rehearsal", "--mbox", "mail.mbox", *OWN)
-    assert {"addressed_to_few", "words", "ours"} <= found.keys()
+    assert {"everything", "addressed_to_few", "written_to", "words", "ours", "go_by"} <= found.keys()
     assert found["judged"] == pytest.approx(200, abs=10)
-    assert "ours" in run(home, "eval", "rehearsal", "--mbox", "mail.mbox", *OWN).stdout
+    told = run(home, "eval", "rehearsal", "--mbox", "mail.mbox", *OWN).stdout
+    assert all(found[name]["name"] in told for name in ("addressed_to_few", "written_to", "words", "ours"))
+    assert found["go_by"] in " ".join(told.split())
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """The walk through a person's own history: what answers what, and that nothing is known before its time."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -13,11 +13,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from email_assistant.mail.address import Address
+from email_assistant.mail.message import Mail
 from email_assistant.rehearsal.compare import compare
 from email_assistant.rehearsal.mbox import read
+from email_assistant.rehearsal.own import Period, rehearsed
 from email_assistant.rehearsal.recorded import NoHistory, Recorded
 from email_assistant.rehearsal.report import report, write_scores
+from email_assistant.rehearsal.threshold import AIM, ENOUGH, held_out, threshold
 from email_assistant.rehearsal.walk import Judged, Walked, walk
+from email_assistant.rehearsal.ways import beside
 from tests.histories import ALIAS, PERSON, Person
 
 OWN = frozenset({PERSON, ALIAS})
@@ -282,17 +287,150 @@ def _answer_to(entry: Recorded, now: datetime) -> Recorded:
     return replace(entry, id=f"<late{entry.id[1:]}", mail=own, own=True, at=now + timedelta(minutes=1), copies=())
 
 
+class TestThreshold:
+    def test_what_it_is_chosen_on_was_not_learned_from(
+        self, entries: list[Recorded], until: datetime, found_after: Walked
+    ) -> None:
+        settled = [each for each in entries if not each.own and until - each.at > timedelta(days=14)]
+        newest = {each.id for each in settled[-40:]}
+        changed = [_emptied(each) if each.id in newest else each for each in entries]
+        one, other = found_after.classifier, walk(changed, OWN, until).classifier
+        assert one
+        assert other
+        assert one.weights("answered") == other.weights("answered")
+
+    def test_of_a_conversation_that_is_learned_from_it_is_not_chosen_on_a_later_mail(self, tmp_path: Path) -> None:
+        every = [letter(str(n), timedelta(hours=n), Subject=f"Re: Talk {n % 90 if n % 3 else n}") for n in range(400)]
+        mails = [each for each in history(tmp_path, *every, answer(900)) if not each.own]
+        held = held_out(mails, [place % 2 == 0 for place in range(400)])
+        assert held
+        learned = {each.mail.subject for each in mails[: held.learned]}
+        assert len(held.answered) >= ENOUGH
+        assert min(held.answered) >= held.learned
+        assert not learned & {mails[place].mail.subject for place in held.answered}
+
+    @pytest.mark.parametrize(("answered", "is_enough"), [(ENOUGH - 1, False), (ENOUGH, True)])
+    def test_it_takes_enough_later_answered_mails(self, tmp_path: Path, answered: int, is_enough: bool) -> None:
+        every = [letter(str(n), timedelta(hours=n), Subject=f"Talk {n}") for n in range(200)]
+        mails = [each for each in history(tmp_path, *every, answer(900)) if not each.own]
+        right = [place < 20 or place >= 200 - answered for place in range(200)]
+        assert (held_out(mails, right) is not None) is is_enough
+
+    @pytest.mark.parametrize("many", [ENOUGH, 39, 70, 200])
+    def test_of_later_mails_like_those_it_was_chosen_on_it_shows_what_is_aimed_at(self, many: int) -> None:
+        chance = random.Random(many)
+        drawn = [[chance.random() for _ in range(many + 1)] for _ in range(4000)]
+        shown = sum(later >= threshold(before) for *before, later in drawn) / len(drawn)
+        assert AIM - 0.01 <= shown <= AIM + 1 / many + 0.01
+
+    def test_where_too_few_were_answered_all_is_shown_and_no_share_is_told(
+        self, entries: list[Recorded], found: Walked
+    ) -> None:
+        received = [each for each in found.judged if each.answered]
+        rare = {each.answer.id for each in received[: len(received) // 5] if each.answer}
+        few = [each for each in entries if not each.own or each.id in rare]
+        figures = report(walk(few, OWN), OWN)
+        assert not figures.by_threshold
+        assert figures.shown == figures.mails
+        assert "%" not in figures.sentence
+        assert "too few to choose" in figures.sentence
+        assert figures.go_by.startswith("Look at everything")
+
+    def test_of_a_mailbox_all_is_judged_where_the_older_months_have_too_few_to_choose_by(
+        self, entries: list[Recorded]
+    ) -> None:
+        newest = [each for each in entries if entries[-1].at - each.at < timedelta(days=230)]
+        assert not rehearsed(newest, OWN, Period(months=6))[1].by_threshold
+        _, figures = rehearsed(newest, OWN, Period())
+        assert figures.by_threshold
+        assert figures.only_learned_from > 0
+
+
+def judged(number: int, probability: float, **more: bool) -> Judged:
+    """One that came to the person alone, or among many others; `answered`, `alone`, `shown` and `written_to`."""
+    to = [PERSON] if more.get("alone") else [PERSON, *(f"p{each}@y.example" for each in range(9))]
+    mail = Mail(
+        f"<{number}@x>", None, (), Address("", "ada@x.example"), (), tuple(Address("", each) for each in to), (),
+        "Figures", MONDAY, LETTER, LETTER, (), auto_submitted=False, bulk=False, note="",
+    )  # fmt: skip
+    entry = Recorded(f"<{number}@x>", mail, MONDAY, False, frozenset(), "")
+    return Judged(
+        entry, probability, more.get("shown", True), True, True, more.get("written_to", False),
+        answer=entry if more.get("answered") else None,
+    )  # fmt: skip
+
+
+class TestWays:
+    """Of 400 mails 100 are answered, and 100 come to the person alone, `both` of them answered."""
+
+    def mails(self, both: int, given: Callable[[bool], float], answered: int = 100) -> list[Judged]:
+        found = []
+        for number in range(400):
+            is_answered, alone = number < answered, number < both or number >= 300 + both
+            probability = given(is_answered) + number * 1e-6
+            found.append(judged(number, probability, answered=is_answered, alone=alone, shown=probability >= 0.5))
+        return found
+
+    def test_what_was_learned_where_it_catches_more_of_as_many(self) -> None:
+        found = beside(self.mails(60, lambda answered: 0.9 if answered else 0.1), OWN)
+        assert [(each.shown, each.caught) for each in found.ways.values()] == [
+            (400, 100),
+            (100, 60),
+            (0, 0),
+            (100, 100),
+        ]
+        assert found.go_by == (
+            'Go "by what I learned of you": 100 mails so chosen hold 100 of the 100 that you answered, and as many '
+            '"to you, among few" 60.'
+        )
+
+    def test_else_the_simple_way(self) -> None:
+        given = iter([0.9] * 64 + [0.1] * 300 + [0.9] * 36)
+        found = beside(self.mails(60, lambda _: next(given)), OWN)
+        assert found.go_by == (
+            'Go by "to you, among few": these 100 mails hold 60 of the 100 that you answered, and as many "by what I '
+            'learned of you" 64, which does not prove that learning helps.'
+        )
+
+    def test_where_no_way_beats_chance_everything(self) -> None:
+        """It shows 95 % of all, with 97 % of the answered."""
+        spared = {1, 40, 80, *range(120, 137)}
+        place = iter(range(400))
+        found = beside(self.mails(25, lambda _: 0.1 if next(place) in spared else 0.9), OWN)
+        assert (found.ways["ours"].shown, found.ways["ours"].caught) == (380, 97)
+        assert found.go_by == "Look at everything: no way does better than mails drawn by lot."
+
+    def test_with_too_few_answers_everything(self) -> None:
+        found = beside(self.mails(9, lambda answered: 0.9 if answered else 0.1, answered=ENOUGH - 1), OWN)
+        assert found.go_by.startswith("Look at everything: you answered 19 of these mails, too few")
+        assert found.ways["ours"].in_words(19) == "19, too few to tell a share"
+
+    def test_its_share_is_told_with_its_interval(self) -> None:
+        assert (
+            beside(self.mails(60, lambda _: 0.9), OWN).ways["addressed_to_few"].in_words(100) == "60: 60% (50% to 70%)"
+        )
+
+
 class TestReport:
     def test_twice_the_same(self, entries: list[Recorded], whole: list[tuple[str, float, bool]]) -> None:
         assert told(walk(entries, OWN).judged) == whole
 
     def test_its_figures_are_those_of_the_judgements(self, entries: list[Recorded], found: Walked) -> None:
         figures = report(found, OWN)
-        judged = [each for each in found.judged if each.learned]
+        judged = [each for each in found.judged if each.by_threshold]
         assert figures.mails == len(judged) == sum(each.cases for each in figures.calibration)
         assert figures.shown_answered + len(figures.missed) == figures.answered
         assert figures.mails + figures.only_learned_from == sum(not entry.own for entry in entries)
         assert figures.shown < figures.mails
+        ours = figures.ways["ours"]
+        assert (ours.shown, ours.caught) == (figures.shown, figures.shown_answered)
+        low, high = ours.interval
+        assert low < figures.shown_answered / figures.answered < high
+        assert figures.sentence == (
+            f"Of {figures.answered} later mails that you answered, I would have shown you {figures.shown_answered}: "
+            f"{figures.shown_answered / figures.answered:.0%} ({low:.0%} to {high:.0%}). In all I would have shown "
+            f"{figures.shown} of {figures.mails} mails."
+        )
 
     def test_most_of_what_was_answered_would_have_been_shown(self, found: Walked) -> None:
         figures = report(found, OWN)
@@ -300,18 +438,20 @@ class TestReport:
 
     def test_better_than_the_simple_ways(self, tmp_path: Path) -> None:
         """On invented people, whom no part of the program knows: by 0.04 of AUC on average."""
-        gains, shares = [], []
+        gains, more = [], []
         for seed, threads in ((31, True), (32, False)):
             path = tmp_path / f"{seed}.mbox"
             path.write_bytes(Person(seed, threads=threads).history(1000).mbox)
             found = compare(read(path, OWN), OWN)
-            figures = [(way.auc, way.shown_at_90_recall) for way in (found.addressed_to_few, found.words, found.ours)]
-            few, words, ours = [(auc or 0.0, share or 1.0) for auc, share in figures]
-            print(f"person {seed}: few {few}, words {words}, ours {ours}")  # noqa: T201
-            gains.append(ours[0] - max(few[0], words[0]))
-            shares.append(ours[1] / min(few[1], words[1]))
+            few, written_to, words, ours = (
+                found.ways[name] for name in ("addressed_to_few", "written_to", "words", "ours")
+            )
+            print(f"person {seed}: {found.ways}")  # noqa: T201
+            gains.append((ours.auc or 0) - max(each.auc or 0 for each in (few, written_to, words)))
+            assert ours.shown == words.shown
+            more.append(ours.caught - words.caught)
         assert sum(gains) / len(gains) >= 0.04
-        assert sum(shares) / len(shares) <= 0.9
+        assert min(more) > 0
 
     def test_every_copy_has_its_line(self, found: Walked, tmp_path: Path) -> None:
         first_judged, *others = found.judged

@@ -12,7 +12,7 @@ from email_assistant.mail.message import Mail
 from email_assistant.triage import words
 from email_assistant.triage.classifier import TooFewOutcomes, train
 from email_assistant.triage.correspondence import Correspondence, subject_of_conversation
-from email_assistant.triage.figures import calibration, roc_auc, share_shown
+from email_assistant.triage.figures import calibration, roc_auc
 from email_assistant.triage.plain import by_rules
 
 ME = "vera.lindqvist@example.com"
@@ -183,12 +183,6 @@ class TestFigures:
         assert roc_auc([True, False, True, False], [0.9, 0.8, 0.7, 0.1]) == 0.75
         assert roc_auc([True, False], [0.5, 0.5]) == 0.5
         assert roc_auc([True], [0.5]) is None
-
-    def test_share_shown(self) -> None:
-        assert share_shown([True, False, True, False], [0.9, 0.8, 0.7, 0.1], 0.9) == 0.75
-        assert share_shown([True, False, True, False], [0.9, 0.8, 0.7, 0.1], 0.5) == 0.25
-        assert share_shown([True, False, False, False], [0.5, 0.5, 0.5, 0.1], 0.9) == 0.75
-        assert share_shown([False], [0.5], 0.9) is None
 
     def test_calibration(self) -> None:
         [low, high] = calibration([False, True, True], [0.1, 0.9, 1.0])
