@@ -7,9 +7,10 @@ from typing import Any
 from email_assistant.db.pool import Pool, fetched
 from email_assistant.inbox.items import Conflict, Invalid, Item
 from email_assistant.inbox.kept import UNREADABLE
+from email_assistant.inbox.recipients import addresses_in
 from email_assistant.inbox.standing import Part, acts, said_of
 from email_assistant.tools.send_email import LETTER
-from email_assistant.tools.spec import ToolError, check_storable
+from email_assistant.tools.spec import ToolError, check_storable, in_one_spelling
 
 DONE = "done"
 """What puts an item of any kind away and teaches nothing; it is kept as the answer that has nothing done."""
@@ -86,11 +87,21 @@ class Answers:
             raise Invalid(UNREADABLE) from None
         if str(given.get("from_address") or item.sent_from).lower() != str(item.sent_from).lower():
             raise Invalid(f"from_address: this goes from {item.sent_from}; leave {given['from_address']} out")
-        if "accept" not in item.allowed and complete == item.args:
+        if "accept" not in item.allowed and _is_as_it_was(item, complete):
             raise Invalid("nothing is changed, and as it stands it can't be sent: change the address, or what it says")
         if complete.get("from_address") != item.args.get("from_address"):
             raise Invalid(f"it would not go from {item.sent_from} any more: accept it, and you are shown from where")
         return complete
+
+
+def _is_as_it_was(item: Item, complete: Mapping[str, Any]) -> bool:
+    """Whether an edit changes nothing for whoever would read it."""
+    if item.action != LETTER:
+        return complete == item.args
+    before, after = (
+        (sorted(addresses_in(args)), in_one_spelling(str(args.get("response_text")))) for args in (item.args, complete)
+    )
+    return before == after
 
 
 def check_shown(item: Item, shown: str | None, *, among_others: bool) -> None:

@@ -71,7 +71,8 @@ class TestNotDelivered:
         assert (item.sender, item.subject) == ("bob@example.org", "Re: Lunch?")
         assert item.allowed == ["edit", "ignore"]
         assert await effects(home) == before
-        for type_, args in (("accept", None), ("edit", item.args), ("response", "Send it anyway.")):
+        same = {"response_text": f"{TEXT}\n".replace(" ", "\u00a0"), "email_address": "BOB@example.org"}
+        for type_, args in (("accept", None), ("edit", item.args), ("edit", same), ("response", "Send it anyway.")):
             with pytest.raises(Invalid):
                 await home.decide(item, type_, args)
         await home.answer(item, "edit", {**item.args, "email_address": "bob.berg@example.org"})
