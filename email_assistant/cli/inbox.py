@@ -88,15 +88,16 @@ async def list_(
         accounts = [] if items else await app.accounts.of_user(app.user_id)
         failed = await app.mails.failed(app.user_id) if status == "pending" else 0
         today = await Activity(app.pool).today(app.user_id, accounts, app.settings.currency)
-    for each in above(items if status == "pending" else (), failed):
-        say(each)
-    if failed:
-        say(here("`email-assistant mails list --state failed` tells why."))
     if as_json:
         from email_assistant.web.schemas import ItemPage
 
         print_json(ItemPage.model_validate({"items": items, "next": following}).model_dump())
-    elif not items:
+        return
+    for each in above(items if status == "pending" else (), failed):
+        say(each)
+    if failed:
+        say(here("`email-assistant mails list --state failed` tells why."))
+    if not items:
         done = f" Today: {today}." if today else ""
         out.print(f"Nothing waits for you.{done}" if status == "pending" else "Nothing.", soft_wrap=True)
     else:
