@@ -9,7 +9,7 @@ SKIPPED = frozenset(
     {"script", "style", "title", "template", "svg", "select", "map", "noscript", "textarea", "iframe", "audio", "video"}
     | {"canvas", "noembed", "noframes"}
 )
-_FONT_SIZE = re.compile(r"font-size:(?:0*1(?:\.\d*)?p[xt]|([\d.]+|[a-z]+))|font:(?:[^;]*,)?0+(?:p[xt]|e?m)?[/,]")
+_FONT_SIZE = re.compile(r"font-size:(?:0*1(?:\.\d*)?p[xt]|([\d.]+|[a-z]+))|font:(?:[^;]{0,99},)?0+(?:p[xt]|e?m)?[/,]")
 _HIDDEN = re.compile(r"display:none|visibility:hidden|max-height:0(?![.\d])|opacity:0(?!\.?\d)|mso-hide:all")
 _INK = re.compile(r"(?:^|;)color:([^;!]*)")
 _PAPER = re.compile(r"(?:^|;)background(?:-color|-image)?:([^;!]*)")
@@ -25,14 +25,14 @@ _AT_RULE = re.compile(r"@[^{}@;]*+\{(?:[^{}]*+\{[^{}]*+\})*+[^{}]*+\}")
 _ONE_CLASS = re.compile(r"[a-z0-9]*\.([\w-]+)")
 _CLASS = re.compile(r"\.([\w-]+)")
 _BLANKS = re.compile(r"\s+")
-_COLON = re.compile(r"\s*+:\s*")
+_COLON = re.compile(r" ?: ?")
 _COLOUR = re.compile(r"\([^()]{1,60}\)")
 _FONT = re.compile(r"(?<![\w-])font:[^;]{1,200}")
 
 
 def inline_style(attributes: Mapping[str, str]) -> str:
     """The style attribute in lower case and without blanks; where they part values, commas do."""
-    style = _COLON.sub(":", attributes.get("style", "").lower())
+    style = _COLON.sub(":", _BLANKS.sub(" ", attributes.get("style", "").lower()))
     style = _COLOUR.sub(lambda found: re.sub(r"[\s,/]+", ",", found[0].replace("( ", "(").replace(" )", ")")), style)
     return _BLANKS.sub("", _FONT.sub(lambda found: _BLANKS.sub(",", found[0]), style))
 

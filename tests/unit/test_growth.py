@@ -381,6 +381,7 @@ FOUND: Final = [
     *(("what a rule names", "", "a", ""), ("what a rule names", "x", " ", "x"), ("a look-alike", "", "a", "")),
     *(("a look-alike", "", ".", ""), ("a difference", "", "-", ""), ("a subject", "Re", " ", "x")),
     *(("what they mean", "", "bob ", ""), ("HTML as it looks", "<p>", "\u00a2", "</p>")),
+    *(("a style sheet", "", "\n", "word"), ("a style sheet", "", "font:", "")),
     *(("spans", "", "00000_", "\0"), ("a mail", "", "-", "@"), ("history and its introductions", "--a", "-", "@")),
 ]
 """Readers that took minutes of these texts once, or did not end."""
