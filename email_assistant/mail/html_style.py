@@ -32,7 +32,9 @@ _FONT = re.compile(r"(?<![\w-])font:[^;]{1,200}")
 
 def inline_style(attributes: Mapping[str, str]) -> str:
     """The style attribute in lower case and without blanks; where they part values, commas do."""
-    style = _COLON.sub(":", _BLANKS.sub(" ", attributes.get("style", "").lower()))
+    if not (written := attributes.get("style")):
+        return ""
+    style = _COLON.sub(":", _BLANKS.sub(" ", written.lower()))
     style = _COLOUR.sub(lambda found: re.sub(r"[\s,/]+", ",", found[0].replace("( ", "(").replace(" )", ")")), style)
     return _BLANKS.sub("", _FONT.sub(lambda found: _BLANKS.sub(",", found[0]), style))
 
@@ -71,6 +73,8 @@ def is_alike(ink: Colour, paper: Colour) -> bool:
 
 
 def _colour(written: str) -> Colour | None:
+    if not written:
+        return None
     if named := _NAMED_COLOURS.get(written):
         return named
     if digits := _HEX.fullmatch(written):
@@ -181,7 +185,9 @@ class Visibility:
             self._sheet.append(text)
 
     def _hides(self, element: Element, attributes: Mapping[str, str]) -> bool:
-        return element.hidden or not self._hidden_classes.isdisjoint(attributes.get("class", "").lower().split())
+        if element.hidden or not self._hidden_classes:
+            return element.hidden
+        return not self._hidden_classes.isdisjoint(attributes.get("class", "").lower().split())
 
     def _is_invisible(self, element: Element) -> bool:
         if element.invisible or element.ink == "none":

@@ -577,9 +577,6 @@ class Trouble:
 TROUBLES = {
     "the model refuses": Trouble(lambda model: model.fault("response", status=400, times=100), "refuses the request"),
     "the model fails each time": Trouble(lambda model: model.fault("response", status=500, times=100), "given up"),
-    "the model never finishes": Trouble(
-        lambda model: model.script(lambda _: [tool("check_calendar_tool", dates=["02-06-2031"])]), "4 steps"
-    ),
 }
 
 

@@ -22,6 +22,8 @@ pytestmark = in_one_loop
 REQUEST = "Could you send me the signed lease by Friday?"
 MOST_HELD = 0.2
 """Seconds of the processor."""
+SECONDS_OF_THE_LONGEST = 600.0
+"""Of the clock, on a machine with other work: the double of Google reads its megabytes in this process, too."""
 FILLER = "The garden was late this year, and we took the old road over the hill. "
 ITS = "これは庭の話です。古い道で丘を越えました。"
 DISCLAIMER = (
@@ -98,7 +100,7 @@ async def test_four_megabytes_hold_up_nobody(
     async with home.at_work(), ticks.counted():
         await asyncio.to_thread(google.deliver, BOB, "Long", f"Hello Ada.\n{long}", html=f"<p>Hello Ada.</p>{long}")
         carl.deliver(BOB, "Short", "Does Friday suit you?")
-        await until(lambda: both_wait(home))
+        await until(lambda: both_wait(home), SECONDS_OF_THE_LONGEST)
         for item in await home.pending():
             await home.decide(item, "accept")
         await until(lambda: google.sent and carl.sent)

@@ -43,7 +43,7 @@ def not_delivered(letter: bytes, address: str, recipients: Sequence[str]) -> byt
         address=address,
         date=formatdate(),
         own_id=make_msgid(domain="mail.gmail.com"),
-        letter_id=mime.raw_header(mime.parse(letter).node, "message-id"),
+        letter_id=mime.raw_header(mime.head(letter), "message-id"),
         recipients=", ".join(recipients),
         blocks="".join(_BLOCK.format(recipient=each) for each in recipients),
     )

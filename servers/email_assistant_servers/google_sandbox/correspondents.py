@@ -87,7 +87,7 @@ class Correspondents:
     def after_send(self, message_id: str) -> None:
         """Have the people whom a message answers write back: once for each mail of theirs, and the newest counts."""
         sent = self._mailbox.message(message_id)
-        recipients = mime.addresses(mime.parse(sent["raw"]).node, "to", "cc", "bcc")
+        recipients = mime.addresses(mime.head(sent["raw"]), "to", "cc", "bcc")
         with self._store.transaction() as db:
             for mail in self._newest_by_sender(sent["thread_id"]):
                 if mail.answer and _address(mail.sender) in recipients:
@@ -174,7 +174,7 @@ class Correspondents:
     ) -> None:
         labels = ["SENT"] if mine else ["INBOX", *(["UNREAD"] if unread else []), *extra]
         with self._store.transaction() as db:
-            thread_id = threads.of_incoming(db, mime.parse(message.as_bytes()).node)
+            thread_id = threads.of_incoming(db, mime.head(message.as_bytes()))
             self._mailbox.insert(message.as_bytes(), labels, int(at.timestamp() * 1000), thread_id)
 
     def _follow(self, message: EmailMessage, ancestors: list[str]) -> None:

@@ -342,9 +342,9 @@ def _insert(mailbox: SandboxMailbox, body: dict[str, Any], source: str) -> dict[
     raw = _raw(body)
     labels = [str(label) for label in body.get("labelIds") or []]
     mailbox.check_labels(label for label in labels if label not in {"SENT", "DRAFT"})
-    dated = mime.date_ms(mime.parse(raw).node) if source == "dateHeader" else None
+    dated = mime.date_ms(mime.head(raw)) if source == "dateHeader" else None
     with mailbox.store.transaction() as db:
-        thread_id = threads.of_incoming(db, mime.parse(raw).node)
+        thread_id = threads.of_incoming(db, mime.head(raw))
         message_id = mailbox.insert(raw, labels, int(time.time() * 1000) if dated is None else dated, thread_id)
     return _brief(mailbox, message_id)
 

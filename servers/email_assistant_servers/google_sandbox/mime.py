@@ -12,6 +12,7 @@ from email.errors import HeaderParseError, MessageError
 from email.header import decode_header, make_header
 from email.message import Message
 from email.utils import getaddresses, mktime_tz, parsedate_tz
+from functools import lru_cache
 from typing import Any
 
 _SNIPPET_LENGTH = 200
@@ -19,6 +20,7 @@ _YEAR_3000 = 32_503_680_000
 _HIDDEN = re.compile(r"<!--.*?-->|<(style|script|head|title)\b.*?</\1\s*>", re.DOTALL | re.IGNORECASE)
 _TAG = re.compile(r"<[^>]*>")
 _WORD = re.compile(r"\w+")
+_BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 _MESSAGE_ID = re.compile(r"<([^<>\s]+)>")
 
 
@@ -66,9 +68,15 @@ class NumberedPart:
             yield from child.walk()
 
 
+@lru_cache(maxsize=4)  # what has just come is read at once, and by several requests
 def parse(raw: bytes) -> NumberedPart:
     """The MIME tree of a message. Never fails: what can't be understood is one plain part."""
     return _part(message_from_bytes(raw), "")
+
+
+def head(raw: bytes) -> Message:
+    """The headers of a message alone: its body, which may be long, is not looked at."""
+    return message_from_bytes(_BLANK_LINE.split(raw, maxsplit=1)[0])
 
 
 def _part(node: Message, path: str) -> NumberedPart:

@@ -74,10 +74,10 @@ class Outbox:
             return None
         self._mailbox.thread(thread_id)
         with self._store.reading() as db:
-            return thread_id if threads.accepts(db, thread_id, mime.parse(raw).node) else None
+            return thread_id if threads.accepts(db, thread_id, mime.head(raw)) else None
 
     def _send(self, raw: bytes, thread_id: str | None) -> str:
-        node = mime.parse(raw).node
+        node = mime.head(raw)
         readers = mime.addresses(node, "to", "cc", "bcc")
         if not readers:
             raise invalid("Recipient address required")

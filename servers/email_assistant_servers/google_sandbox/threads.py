@@ -33,7 +33,7 @@ def accepts(db: sqlite3.Connection, thread_id: str, node: Message) -> bool:
     if not {row["identity"] for row in known} & set(mime.references(node)):
         return False
     ours = subject_key(mime.header(node, "subject"))
-    return any(ours == subject_key(mime.header(mime.parse(row["raw"]).node, "subject")) for row in known)
+    return any(ours == subject_key(mime.header(mime.head(row["raw"]), "subject")) for row in known)
 
 
 class SandboxThreads:
