@@ -30,6 +30,7 @@ _SERVES = ("up", "api")
 _ADDRESS = "ada@example.com"
 _TOKEN = "token-of-the-person"
 _DATABASE = "chaos"
+_ZONE = "Europe/Berlin"
 _START_SECONDS = 60.0
 _HTTP_SECONDS = 15.0
 _SETTINGS: dict[str, object] = {
@@ -53,6 +54,8 @@ class Stage:
     model: Model
     postgres: PostgresServer
     slots: Sequence[Slot]
+    others: Sequence[Google]
+    """The person's other mailboxes."""
     apis: Sequence[httpx.AsyncClient]
     """The person's way to each process that serves."""
 
@@ -65,8 +68,10 @@ class Stage:
 
 
 @asynccontextmanager
-async def stage(folder: Path, processes: Sequence[str], weather: Weather, **settings: object) -> AsyncIterator[Stage]:
-    """Everything open and running, with one mailbox connected; settings of the program as keywords."""
+async def stage(
+    folder: Path, processes: Sequence[str], weather: Weather, others: Sequence[str] = (), **settings: object
+) -> AsyncIterator[Stage]:
+    """Everything open and running, with one mailbox connected, and others; settings of the program as keywords."""
     asyncio.get_running_loop().set_exception_handler(
         lambda _, context: weather.tally.own_errors.append(f"{context['message']}: {context.get('exception')!r}")
     )
@@ -78,7 +83,9 @@ async def stage(folder: Path, processes: Sequence[str], weather: Weather, **sett
         with psycopg.connect(postgres.url(), autocommit=True) as conn:
             conn.execute(f"create database {_DATABASE}")
         environment = _environment(folder, {name.upper(): value for name, value in settings.items()})
-        _add_account(environment, google, postgres.url(_DATABASE), folder)
+        more = [google.another(address, _ZONE) for address in others]
+        for mailbox in (google, *more):
+            _add_account(environment, mailbox, google.root, postgres.url(_DATABASE), folder)
         slots, apis = [], []
         for number, role in enumerate(processes):
             arguments = [role]
@@ -91,7 +98,7 @@ async def stage(folder: Path, processes: Sequence[str], weather: Weather, **sett
         for slot in slots:
             await slot.open(google.root, model.root, postgres.port, partial(postgres.url, _DATABASE))
         await asyncio.gather(*map(_answers, apis))
-        yield Stage(weather, google, model, postgres, slots, apis)
+        yield Stage(weather, google, model, postgres, slots, more, apis)
 
 
 async def _answers(api: httpx.AsyncClient) -> None:
@@ -121,17 +128,19 @@ def _environment(folder: Path, chosen: Mapping[str, object]) -> dict[str, str]:
     return {**kept, **settings, "HOME": str(folder), "LANG": "C.UTF-8", "OPENAI_API_KEY": "key"}
 
 
-def _add_account(environment: Mapping[str, str], google: Google, database_url: str, folder: Path) -> None:
+def _add_account(
+    environment: Mapping[str, str], mailbox: Google, google_root: str, database_url: str, folder: Path
+) -> None:
     """Connect the mailbox by the command line, before anything goes wrong."""
-    token = google.write_token_file(folder / "token.json")
-    direct = {"EMAIL_ASSISTANT_GOOGLE_ROOT": google.root, "DATABASE_URL": database_url}
+    token = mailbox.write_token_file(folder / f"{mailbox.address}.json")
+    direct = {"EMAIL_ASSISTANT_GOOGLE_ROOT": google_root, "DATABASE_URL": database_url}
     command = [
         sys.executable,
         "-m",
         "email_assistant",
         "account",
         "add",
-        _ADDRESS,
+        mailbox.address,
         "--token-file",
         str(token),
         "--mode",

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean
+from typing import Any
 
 import httpx
 import pytest
@@ -69,7 +70,7 @@ async def test_a_burst_takes_no_memory_keeps_its_order_and_shows_drafts_early(
 ) -> None:
     weather = Weather(seed=1, kills=0, faults_on=False)
     # Enough time for each call on a machine that is busy with the burst.
-    settings = {"lease_seconds": 20, "google_timeout_seconds": 10, "model_timeout_seconds": 60}
+    settings: dict[str, Any] = {"lease_seconds": 20, "google_timeout_seconds": 10, "model_timeout_seconds": 60}
     async with stage(tmp_path, _PROCESSES, weather, **settings) as opened:
         person = Person(opened.apis[0], opened.google, seed=1)
         opened.model.on_triage(triage)

@@ -71,7 +71,13 @@ class NumberedPart:
 @lru_cache(maxsize=4)  # what has just come is read at once, and by several requests
 def parse(raw: bytes) -> NumberedPart:
     """The MIME tree of a message. Never fails: what can't be understood is one plain part."""
-    return _part(message_from_bytes(raw), "")
+    try:
+        return _part(message_from_bytes(raw), "")
+    except RecursionError:  # parts in parts, by hundreds
+        node = head(raw)
+        del node["Content-Type"], node["Content-Transfer-Encoding"]
+        node.set_payload(b"".join(_BLANK_LINE.split(raw, maxsplit=1)[1:]).decode("ascii", "surrogateescape"))
+        return NumberedPart("", node, ())
 
 
 def head(raw: bytes) -> Message:
