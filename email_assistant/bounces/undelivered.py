@@ -12,9 +12,9 @@ from uuid import UUID
 
 from pydantic import TypeAdapter
 
-from email_assistant.accounts.account import Account
 from email_assistant.db.pool import Connection, Pool, fetched
 from email_assistant.db.statements import statements
+from email_assistant.errors import AssistantError
 from email_assistant.inbox.describe import mail_as_text
 from email_assistant.inbox.kept import args_in
 from email_assistant.mail.charset import listed
@@ -32,6 +32,13 @@ _COUNT: Final = ("failed", "delayed")
 _SHOWN: Final = {True: "Not delivered to", False: "Delayed on its way to"}
 _MAIL = TypeAdapter(Mail)
 _SQL = statements("bounces", "undelivered.sql")
+
+
+class LetterOnItsWay(AssistantError):
+    """A report names a letter of the mailbox that may be one which is being sent."""
+
+    passes = "by itself"
+    is_plain = True
 
 
 class Undelivered(TypedDict):
@@ -61,7 +68,7 @@ class Report:
 
 
 async def noted(
-    conn: Connection, account: Account, reports: Sequence[Report], copies: Mapping[str, Mail]
+    conn: Connection, account_id: UUID, reports: Sequence[Report], copies: Mapping[str, Mail]
 ) -> dict[str, str | None]:
     """Note what reports say of letters of ours, in the caller's transaction.
 
@@ -69,12 +76,13 @@ async def noted(
         copies: sent mail that is about to be stored with them, by Gmail's id.
 
     Returns:
-        By the id of each that counts: why it needs no look; None: it is to be put to the person.
+        By the id of each that counts: why it needs no look; None: it is to be put to the person. One that may report
+        on a letter which is just being sent counts for now.
     """
     named = sorted({letter for each in reports for letter in each.says.letters})
     if not named:
         return {}
-    given = {"account": account.id, "named": named, "copies": list(copies)}
+    given = {"account": account_id, "named": named, "copies": list(copies)}
     letters: dict[str, tuple[str, frozenset[str]]] = {}
     for row in await (await conn.execute(_SQL["letters"].encode(), given)).fetchall():
         copy = copies.get(row["copy"])
@@ -85,7 +93,12 @@ async def noted(
     counted: dict[str, str | None] = {}
     for report in reports:
         if meant := _meant(report.says, letters):
-            counted[report.mail_id] = await _noted(conn, account.id, report.mail_id, *meant)
+            counted[report.mail_id] = await _noted(conn, account_id, report.mail_id, *meant)
+    if uncounted := [each for each in reports if each.mail_id not in counted]:
+        on_its_way = {copy.message_id for copy in copies.values()}
+        for row in await (await conn.execute(_SQL["on_its_way"].encode(), given)).fetchall():
+            on_its_way.update(row["own"])
+            counted |= {each.mail_id: None for each in uncounted if not on_its_way.isdisjoint(each.says.letters)}
     return counted
 
 
@@ -121,11 +134,10 @@ async def _noted(
 
 async def told_by(pool: Pool, account_id: UUID, mail_id: str, mail: Mail) -> dict[str, Any] | None:
     """What a run about a mail is given otherwise than one about any other; None: it is no report that counts, or none
-    that told something new."""
+    that told something new. Raises LetterOnItsWay."""
     if mail.report is None:
         return None
-    rows = await fetched(pool, _SQL["told_by"], {"account": account_id, "report": mail_id})
-    if not rows:
+    if not (rows := await _rows(pool, account_id, Report(mail_id, mail.report))):
         return None
     letter = _MAIL.validate_python(rows[0]["content"])
     failed = [row for row in rows if row["action"] == "failed"]
@@ -169,6 +181,19 @@ async def told_by(pool: Pool, account_id: UUID, mail_id: str, mail: Mail) -> dic
         "sender": "",
         "invitation": None,
     }
+
+
+async def _rows(pool: Pool, account_id: UUID, report: Report) -> Sequence[Mapping[str, Any]]:
+    """What is noted of a report, with the letter. It may have come before its letter was known to be sent."""
+    given = {"account": account_id, "report": report.mail_id}
+    if rows := await fetched(pool, _SQL["told_by"], given):
+        return rows
+    async with pool.connection() as conn, conn.transaction():
+        counts = await noted(conn, account_id, [report], {})
+    rows = await fetched(pool, _SQL["told_by"], given)
+    if not rows and counts.get(report.mail_id, _TOLD_BEFORE) is None:
+        raise LetterOnItsWay("it may report on a letter of yours that is just being sent")
+    return rows
 
 
 def as_asked(told: Undelivered, question: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,13 @@ where e.account_id = %(account)s and e.state = 'done' and e.sent_thread is not n
 and (e.message_id = any(%(named)s)
      or e.message_id is null and (m.content->>'message_id' = any(%(named)s) or e.external_id = any(%(copies)s)))
 
+-- name: on_its_way
+-- Where a letter is being sent: the ids of the mailbox's own mail among those that are named.
+select coalesce(array_agg(m.content->>'message_id') filter (where m.own), '{}') as own
+from (select from effects where account_id = %(account)s and state = 'started' and mark is not null limit 1) as e
+left join mails m on m.account_id = %(account)s and m.own and m.content->>'message_id' = any(%(named)s)
+having count(*) > 0
+
 -- name: note
 insert into undelivered (account_id, key, user_id, recipient, action, status, report)
 select account_id, key, user_id, %(recipient)s, %(action)s, %(status)s, %(report)s from effects e

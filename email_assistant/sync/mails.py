@@ -93,7 +93,7 @@ async def _reports(conn: Connection, account: Account, new: Sequence[NewMail]) -
     since = [each for each in others if each.message.internal_date >= account.triage_since]
     reports = [Report(each.message.id, each.mail.report) for each in since if each.mail.report]
     copies = {each.message.id: each.mail for each in new if "SENT" in each.message.labels}
-    return await noted(conn, account, reports, copies) if reports else {}
+    return await noted(conn, account.id, reports, copies) if reports else {}
 
 
 # Of such a mail no sender is known, and senders have an index.

@@ -1,5 +1,6 @@
 """A mail system reports on a letter of ours: the person is told once, in our own words, and can send it again."""
 
+import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
@@ -18,8 +19,9 @@ from email_assistant.trail.story import Trail
 from tests.doubles.google import Google
 from tests.doubles.mail import Message, reported
 from tests.doubles.model import Model, tool
+from tests.doubles.serving import Hold
 from tests.integration.conftest import Start
-from tests.integration.home import Home, in_one_loop, until
+from tests.integration.home import Home, in_one_loop, reached, until
 from tests.integration.scene import ADA, BOB, DONE, reply
 from tests.integration.test_terminal import View
 
@@ -84,6 +86,29 @@ class TestNotDelivered:
         await home.sync()
         await home.carry_on()
         assert (await home.pending(), await home.is_done(report), len(model.calls())) == ([], True, asked)
+
+    @pytest.mark.parametrize("beside", [True, False], ids=["in a conversation of its own", "in the letter's"])
+    async def test_one_that_comes_while_the_letter_is_being_sent_counts(
+        self, home: Home, google: Google, model: Model, beside: bool
+    ) -> None:
+        model.script([[reply(TEXT), DONE]])
+        await home.receive()
+        [item] = await home.pending()
+        hold = Hold()
+        google.fault("drafts.send", hold=hold, at="after")
+        sending = asyncio.create_task(home.answer(item, "accept"))
+        await reached(hold)
+        [sent], asked = google.sent, len(model.calls())
+        report = google.deliver_raw(reported(sent.message_id, *GONE), None if beside else sent.thread_id)
+        await home.sync()
+        await home.step()
+        assert await home.pending() == []
+        hold.release()
+        await sending
+        await home.carry_on()
+        [item] = await home.pending()
+        assert (item.mail_id, item.kind, item.allowed) == (report, "draft", ["edit", "ignore"])
+        assert len(model.calls()) == asked
 
     async def test_where_another_try_may_help_it_can_be_sent_as_it_was(
         self, home: Home, google: Google, model: Model
