@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from email_assistant.model.errors import BadAnswer, ModelDown, ModelFault, ModelRefused, TextRefused
+from email_assistant.model.errors import BadAnswer, ModelDown, ModelFault, ModelRefused, NotTheProtocol, TextRefused
 
 if TYPE_CHECKING:  # packs have no database
     from email_assistant.db.model_servers import ModelServers, Refusing
@@ -42,6 +42,11 @@ class Asking:
             raise await self._down(ModelDown(was.reason), was, probed=True)
         try:
             answer = await ask()
+        except NotTheProtocol as down:
+            if not await self._answers():
+                raise await self._down(down, was, probed=True) from down
+            await self._well(was)
+            raise ModelFault(f"what {self._server} answers to this is no chat completion") from down
         except ModelDown as down:
             raise await self._down(down, was, probed=False) from down
         except (ModelFault, ModelRefused) as error:

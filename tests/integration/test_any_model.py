@@ -339,9 +339,9 @@ class TestRefusals:
             {"status": 400},
             {"status": 422},
             {"status": 500},
-            *({"body": each} for each in (b"", b"\xff", b"[" * 200_000)),
+            *({"body": each} for each in (b"", b"\xff", b"[" * 200_000, b"<html>", b'{"ok": true}')),
         ],
-        ids=["400", "422", "500", "nothing", "no text", "too deep"],
+        ids=["400", "422", "500", "nothing", "no text", "too deep", "a page", "other JSON"],
     )
     async def test_what_it_says_to_a_small_question_too_is_about_no_mail(
         self, home: Home, google: Google, model: Model, fault: dict[str, Any]
@@ -399,6 +399,18 @@ class TestRefusals:
         assert [request.kind for request in model.requests[asked:]] == ["triage", "probe"][: 1 if status == 413 else 2]
         assert await home.is_done(other)
         assert await home.app.model_servers.standing(model.root) == []
+
+    @pytest.mark.parametrize("body", [b"<html>", b'{"ok": true}', b""])
+    async def test_an_answer_to_one_mail_alone_that_is_none_holds_up_no_other(
+        self, home: Home, google: Google, model: Model, body: bytes
+    ) -> None:
+        model.on_triage("ignore")
+        model.fault("triage", body=body, times=home.app.settings.max_tries)
+        mail = await home.receive("One")
+        assert (await home.mail(mail)).state == "failed"
+        assert model.root in await home.reason(mail)
+        assert await home.app.model_servers.standing(model.root) == []
+        assert await home.is_done(await home.receive("Two"))
 
     async def test_one_that_can_do_less_than_before_is_asked_in_another_way(self, open_home: OpenHome) -> None:
         with LimitedModel() as model:
