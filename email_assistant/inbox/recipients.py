@@ -160,9 +160,9 @@ class Recipients:
         people = await self._people(account)
         theirs = [*called, *(Address(row["name"] or "", row["address"]) for row in before)]
         found = {
-            address: address_inside(address, names) or resemblance(address, names, people)
+            address: address_inside(address, _names_of(address, called))
+            or resemblance(address, _names_of(address, theirs), people)
             for address in addresses
-            for names in [_names_of(address, theirs)]
         }
         return {address: why for address, why in found.items() if why}
 

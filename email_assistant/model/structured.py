@@ -10,6 +10,8 @@ from typing import Any, Final, Literal, TypeVar
 from langchain_core.messages import AnyMessage, SystemMessage
 from pydantic import BaseModel, ValidationError
 
+from email_assistant.mail.charset import readable
+
 R = TypeVar("R")
 
 _THOUGHTS: Final = re.compile(
@@ -116,9 +118,22 @@ def _objects(text: str) -> Iterator[Any]:
     while broken < _MOST_BROKEN and (begins := _BEGINS.search(text, end)):
         try:
             value, end = _DECODER.raw_decode(text, begins.start())
-            yield value
+            yield _readable(value)
         except (ValueError, RecursionError):  # the latter: it is nested too deep
             broken, end = broken + 1, begins.start() + 1
+
+
+def _readable(value: Any) -> Any:
+    """JSON whose texts can be stored and shown: an escape may stand for half a character."""
+    match value:
+        case str():
+            return readable(value)
+        case list():
+            return [_readable(each) for each in value]
+        case dict():
+            return {key: _readable(each) for key, each in value.items()}
+        case _:
+            return value
 
 
 def first_line(error: ValueError) -> str:

@@ -281,7 +281,7 @@ def _why_not_triaged(account: Account, message: Message, mail: Mail) -> str | No
         return None
     if "INBOX" not in message.labels:
         return _NOT_IN_INBOX
-    if mail.sender and account.is_own(mail.sender.email):
+    if mail.sender and account.is_own(mail.sender.email) and not mail.forged:
         # A contact form writes in its owner's name, and asks for an answer to whoever filled it in.
         answered_elsewhere = any(not account.is_own(address.email) for address in mail.reply_to)
         return None if answered_elsewhere else "from the account's own address"

@@ -179,6 +179,11 @@ class TestOneself:
         mail_id = await home.receive(from_=sender)
         assert await home.reason(mail_id) == "from the account's own address"
 
+    async def test_what_names_another_as_its_writer_too_is_not_from_oneself(self, home: Home, model: Model) -> None:
+        model.on_triage("notify")
+        mail_id = await home.receive(from_=f"{ADA}, Mallory <mallory@example.org>")
+        assert [item.mail_id for item in await home.pending()] == [mail_id]
+
     @pytest.mark.parametrize("sender", [ADA, INFO])
     async def test_a_contact_forms_mail_is_answered_where_it_asks_for_it(
         self, home: Home, google: Google, model: Model, sender: str

@@ -144,6 +144,15 @@ class TestAnswers:
                 assert [item.args["response_text"] for item in await home.pending()] == ["Yes, Friday suits me."]
         assert len(model.requests) == 2
 
+    async def test_half_a_character_in_what_it_says_of_a_mail_is_left_out(self, home: Home, model: Model) -> None:
+        said = r'{"reasoning": "Nothing \ud83d to do.", "classification": "ignore", "rules": []}'
+        choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": said}}
+        answer = {"id": "1", "created": 1, "model": "m", "object": "chat.completion", "choices": [choice]}
+        model.fault("triage", body=json.dumps(answer).encode())
+        mail = await home.receive("Lunch?")
+        assert ((await home.mail(mail)).state, await home.reason(mail)) == ("done", "Nothing \ufffd to do.")
+        assert len(model.requests) == 1
+
     async def test_what_can_t_be_used_three_times_has_failed_in_the_servers_own_words(
         self, open_home: OpenHome
     ) -> None:

@@ -368,6 +368,13 @@ class TestLookalikes:
         assert says in item.marks[0].text
         assert item.first_answer is None
 
+    async def test_what_another_mail_calls_somebody_is_no_word_about_this_one(self, home: Home, model: Model) -> None:
+        asks(model, to=EVE)
+        await home.receive("Another", from_=f'"bob@example.org" <{EVE}>')
+        await home.answer((await home.pending())[0], "ignore")
+        await home.receive(from_=f"Eve Adams <{EVE}>")
+        assert kinds(await asked(home)) == {}
+
     async def test_a_name_stays_with_whom_it_was_first_though_an_impostor_is_answered(
         self, home: Home, google: Google, model: Model
     ) -> None:

@@ -17,8 +17,10 @@ from typing import Any
 
 _SNIPPET_LENGTH = 200
 _YEAR_3000 = 32_503_680_000
-_HIDDEN = re.compile(r"<!--.*?-->|<(style|script|head|title)\b.*?</\1\s*>", re.DOTALL | re.IGNORECASE)
-_TAG = re.compile(r"<[^>]*>")
+_HIDES = re.compile(r"<(?:(!--)|(style|script|head|title)\b)", re.IGNORECASE)
+_SHOWS = {each: re.compile(rf"</{each}\s*+>", re.IGNORECASE) for each in ("style", "script", "head", "title")}
+_SHOWS["!--"] = re.compile("-->")
+_TAG = re.compile(r"<[^<>]*>")
 _WORD = re.compile(r"\w+")
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 _MESSAGE_ID = re.compile(r"<([^<>\s]+)>")
@@ -179,7 +181,17 @@ def readable_text(root: NumberedPart) -> str:
 
 
 def _html_text(markup: str) -> str:
-    return html.unescape(_TAG.sub(" ", _HIDDEN.sub(" ", markup)))
+    shown: list[str] = []
+    endless: set[str] = set()  # what never ends is looked for once
+    at = 0
+    while begins := _HIDES.search(markup, at):
+        name = (begins[1] or begins[2]).lower()
+        ends = None if name in endless else _SHOWS[name].search(markup, begins.end())
+        if ends is None:
+            endless.add(name)
+        shown.append(markup[at : begins.start() if ends else begins.end()])
+        at = (ends or begins).end()
+    return html.unescape(_TAG.sub(" ", " ".join([*shown, markup[at:]])))
 
 
 def snippet(text: str) -> str:
