@@ -148,6 +148,7 @@ def _spread(seconds: Sequence[float]) -> str:
     return f"{len(ordered)} times, median {middle:.1f} s, 9 of 10 within {late:.1f} s, at most {ordered[-1]:.1f} s"
 
 
+@pytest.mark.timeout(600 + 5 * _MAILS)
 async def test_no_mail_ends_in_silence_and_none_stops_the_house(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -55,6 +55,8 @@ NOT_RUN = {
     'uv run pytest -m "long or not long" tests/integration/test_kill.py': "a part of both",
     'EMAIL_ASSISTANT_CHAOS_KILLS=1000 uv run pytest -s -m "long or not long" tests/chaos/test_storm.py': "20 minutes; "
     "the storm of the tests themselves is a short one",
+    'EMAIL_ASSISTANT_CHAOS_SOAK=2000 uv run pytest -s -m "long or not long" tests/chaos/test_soak.py': "half an hour; "
+    "the second lane runs it with fewer mails",
     "uv run python -m tests.picture docs/inbox.png": "`browser/test_picture.py` does",
     "uv run --group dev python -m tests.benchmark cost": "likewise",
     "uv run --group dev python -m tests.benchmark speed": "likewise",
