@@ -241,7 +241,7 @@ class Driver(Generic[S]):
         person's word comes first."""
         if run.decided:
             # What was in doubt may have shown up while the person thought about it.
-            unknown = await self.ledger.unknown_in(run.id)
+            unknown = [each for each in await self.ledger.hanging_in(run.id) if each.state == "unknown"]
             await self.settler.settle_all(unknown, at.account, lease, bears=(NotYetClear, InDoubt))
             async with self.pool.connection() as conn, conn.transaction():
                 await lease.check(conn, account_active=True)

@@ -123,7 +123,7 @@ class TestSearch:
             item.id,
         )
         async with home.app.pool.connection() as conn:
-            [effect] = await home.app.ledger.unknown_in(item.run_id)
+            [effect] = await home.app.ledger.hanging_in(item.run_id)
             await home.app.questions.ask_again(conn, effect, item.mail_text)
 
         assert await listed(http, q="umbrella", kind="in_doubt") == ["Lunch?"]
