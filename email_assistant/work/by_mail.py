@@ -24,6 +24,7 @@ from email_assistant.inbox.questions import Asked, Questions
 from email_assistant.inbox.recipients import Recipients
 from email_assistant.memory.at_hand import rules_at_hand
 from email_assistant.outgoing.left_drafts import LeftDrafts
+from email_assistant.tools.meeting_time import MEETING
 from email_assistant.tools.registry import Registry
 from email_assistant.tools.send_email import is_blank
 from email_assistant.tools.spec import NO_CONFLICTS, Call, Conflicts
@@ -151,6 +152,17 @@ class ByMail(Kind[Conversation]):
         kept = await asyncio.to_thread(quoted_alone, its, letters)
         return await asyncio.to_thread(mail_as_text, its.mail, kept)
 
+    async def conflicts(self, lease: Lease, at: Conversation, run: RunRow, call: Mapping[str, Any]) -> Conflicts | None:
+        """None if the calendar can't be read, which holds nothing up."""
+        if call["action"] != MEETING:
+            return NO_CONFLICTS
+        try:
+            its = Call(run.input, call["call_id"], at.account, await self.clients.of(at.account), lease)
+            return await self.tools.conflicts(its, call["action"], call["args"])
+        except Exception as error:
+            log.warning("run %s: no look into the calendar (%s)", run.id, type(error).__name__)
+            return None
+
     async def finish(self, lease: Lease) -> bool:
         return await self.labels.set_due(lease)
 
@@ -172,7 +184,7 @@ class ByMail(Kind[Conversation]):
         answered = await self.conversations.letter(at, run.mail_id)
         letters = await self.conversations.letters(at)
         around = [letter.mail for letter in letters]
-        found = await self._conflicts(lease, at, run, value) if value["kind"] == "meeting" else NO_CONFLICTS
+        found = await self.conflicts(lease, at, run, value)
         return Asked(
             interrupt.id,
             value,
@@ -186,17 +198,6 @@ class ByMail(Kind[Conversation]):
             else [],
             doubts=await self.evidence.doubts_about(value, at.account, session),
         )
-
-    async def _conflicts(
-        self, lease: Lease, at: Conversation, run: RunRow, value: Mapping[str, Any]
-    ) -> Conflicts | None:
-        """What stands at the time of a proposed meeting; None if the calendar can't be read, which holds nothing up."""
-        try:
-            call = Call(run.input, value["call_id"], at.account, await self.clients.of(at.account), lease)
-            return await self.tools.conflicts(call, value["action"], value["args"])
-        except Exception as error:
-            log.warning("run %s: no look into the calendar (%s)", run.id, type(error).__name__)
-            return None
 
 
 @contextmanager
