@@ -76,10 +76,7 @@ class Heed:
         taken out of the mailbox before."""
         looked_at = await self._look(lease, conversation, run)
         sent = await self.questions.to_be_done(run.id) if looked_at else {}
-        news = await self._news(conversation, looked_at)
-        if await self._told(lease, [each for each in news if each[0].call_id in sent]):
-            return True
-        if await self._read_own(lease, conversation):
+        if await self._told_of(lease, conversation, looked_at, sent) or await self._read_own(lease, conversation):
             return True
         for each in looked_at:
             call_id = each.left.call_id
@@ -136,11 +133,21 @@ class Heed:
         """
         return (
             await self._tend_drafts(lease, conversation)
+            or await self._read_sent(lease, conversation)
             or await self._read_own(lease, conversation)
             or await self._read_draft(lease, conversation)
             or await self._read_put_away(lease, conversation)
             or await self._read_back(lease, conversation)
         )
+
+    async def _read_sent(self, lease: Lease, conversation: Conversation) -> bool:
+        """Look whether what the person sent is a draft of ours that they had decided something about here, which may
+        say what the one in Gmail does not."""
+        run = conversation.run_in("waiting")
+        if run is None or not run.answered or not any(m.own for m in conversation.new):
+            return False
+        looked_at = await self._look(lease, conversation, run)
+        return await self._told_of(lease, conversation, looked_at, await self.questions.to_be_done(run.id))
 
     async def _read_own(self, lease: Lease, conversation: Conversation) -> bool:
         """Take note of mail that the account sent; what the person wrote themselves ends the run that waits.
@@ -249,6 +256,14 @@ class Heed:
                 if by_hand and message.internal_date >= since:
                     return InGmail("sent", mail.text, message=message.id)
         return None
+
+    async def _told_of(
+        self, lease: Lease, conversation: Conversation, looked_at: Sequence[LookedAt], sent: Collection[str]
+    ) -> bool:
+        """Ask the person again about those calls that they said to carry out and of whose drafts they have made
+        something else; False: there are none."""
+        news = await self._news(conversation, looked_at)
+        return await self._told(lease, [each for each in news if each[0].call_id in sent])
 
     async def _told(self, lease: Lease, news: News) -> bool:
         """Ask the person again, with what they have made of a draft; False: there is nothing of that kind."""

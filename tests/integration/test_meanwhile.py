@@ -328,6 +328,30 @@ class TestDraftMode:
         assert (await home.item(item)).status == "applied"
         assert [draft.text for draft in google.drafts] == left
 
+    @pytest.mark.parametrize("seen", ["in its window", "before it is applied"])
+    async def test_sent_there_before_they_type_another_here_what_they_typed_comes_back(
+        self, open_home: OpenHome, google: Google, model: Model, seen: str
+    ) -> None:
+        async with open_home(undo_seconds=3600) as home:
+            await switch(home, "draft")
+            mail_id, item = await ask(home, model)
+            google.person_drafts(mail_id, "Saturday is better.", draft_id(google))
+            google.person_sends_draft(draft_id(google))
+            await home.decide(item, "edit", {**item.args, "response_text": "Sunday is best."})
+            if seen == "before it is applied":
+                await home.sql("update inbox_items set undo_until = clock_timestamp()")
+            await look(home)
+            await look(home)
+            again = await home.item(item)
+            assert (again.status, again.asked, again.args["response_text"]) == ("pending", 2, "Sunday is best.")
+            assert again.asked_because == "you had approved it, and you sent its draft in Gmail yourself"
+            assert again.in_gmail
+            assert "Saturday is better." in again.in_gmail.text
+            assert google.sent == []
+
+            await home.answer(again, "ignore")
+            assert (await home.item(item)).status == "decided"
+
     async def test_changed_while_it_is_taken_up_it_comes_back_once_more(
         self, home: Home, google: Google, model: Model
     ) -> None:
