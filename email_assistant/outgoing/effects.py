@@ -284,15 +284,16 @@ class Ledger:
         """It was refused and did not happen. A draft of it may still be at Gmail."""
         return await self._settle(entry, "failed", why)
 
-    async def not_found(self, entry: Entry) -> NoReturn:
-        """The other side was asked and it is not there, though it may have been done.
+    async def not_found(self, entry: Entry, instead: str | None = None) -> NoReturn:
+        """The other side was asked and it is not there, though it may have been done; `instead`: what the person sent.
 
         Raises:
             NotYetClear: look again later.
             InDoubt: looked often enough.
         """
         seen = "looks = looks + 1, state = case when looks + 1 >= %(looks)s then 'unknown' else state end"
-        is_counted = await self._change(entry, seen, "state = 'started'", looks=_LOOKS)
+        change = f"{seen}, result = %(instead)s"
+        is_counted = await self._change(entry, change, "state = 'started'", looks=_LOOKS, instead=instead)
         if is_counted and (await self.now(entry)).state == "unknown":
             _came_to(entry.tool, "unknown")
             raise InDoubt(entry.key)
