@@ -26,7 +26,7 @@ from email_assistant.memory.at_hand import rules_at_hand
 from email_assistant.outgoing.left_drafts import LeftDrafts
 from email_assistant.tools.meeting_time import MEETING
 from email_assistant.tools.registry import Registry
-from email_assistant.tools.send_email import is_blank
+from email_assistant.tools.send_email import is_left_as_draft
 from email_assistant.tools.spec import NO_CONFLICTS, Call, Conflicts
 from email_assistant.work.conversations import Conversation, Conversations, given_to_run, quoted_alone
 from email_assistant.work.driver import Kind
@@ -125,10 +125,8 @@ class ByMail(Kind[Conversation]):
         asked = [await self._asked(lease, at, run, question, session) for question in outcome.questions]
         shown = await self.shown(at, run)
         values = [question.value for question in asked]
-        drafts = [each for each in values if each["kind"] == "draft" and not is_blank(each["kind"], each["args"])]
-        leaves_drafts = (
-            drafts and not run.input.get("undelivered") and (await self.accounts.get(at.account.id)).mode == "draft"
-        )
+        drafts = [each for each in values if is_left_as_draft(run.input, each["kind"], each["args"])]
+        leaves_drafts = drafts and (await self.accounts.get(at.account.id)).mode == "draft"
         is_first = run.attempt == 1 and not any(m.runs for m in at.mails if m.gmail_id != run.mail_id)
         async with self.pool.connection() as conn, conn.transaction() if leaves_drafts else nullcontext():
             made = await self.questions.projected(conn, run.id, shown, asked, is_first=is_first)

@@ -16,14 +16,13 @@ from email_assistant.google.errors import NotFound
 from email_assistant.google.gmail import Draft
 from email_assistant.inbox.answers import Complete
 from email_assistant.inbox.questions import Questions
-from email_assistant.mail.compose import reply_subject
 from email_assistant.mail.message import Mail
 from email_assistant.mail.parse import parse_gmail
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.entry import InDoubt
 from email_assistant.outgoing.left_drafts import InGmail, LeftDraft, LeftDrafts
 from email_assistant.outgoing.letters import written_into
-from email_assistant.tools.send_email import LETTER, read_back, written
+from email_assistant.tools.send_email import LETTER, is_left_as_draft, read_back, subject_of, written
 from email_assistant.tools.spec import Call, ServerDown, ToolError
 from email_assistant.work.conversations import Conversation, MailStanding
 from email_assistant.work.rows import RunRow
@@ -53,8 +52,7 @@ class LookedAt:
     @cached_property
     def text(self) -> str | None:
         """What the person has made of it; None: nothing."""
-        subject = reply_subject(self.call.run["reply"]["subject"])
-        return written_into(self.mail, self.left.mark or "", subject) if self.mail else None
+        return written_into(self.mail, self.left.mark or "", subject_of(self.call.run)) if self.mail else None
 
 
 @dataclass(frozen=True)
@@ -347,7 +345,7 @@ class Heed:
                 await self.runs.reopen(conn, conversation.back, waits=waits, beside=beside)
             await runs.never_reopen(conn, conversation.id)
             for item in items if waits and conversation.account.mode == "draft" else ():
-                if item.kind == "draft":
+                if is_left_as_draft(run, item.kind, item.args):
                     await self.left_drafts.want_again(conn, item.run_id, item.call_id, item.args)
         return True
 
