@@ -144,7 +144,7 @@ class Item:
     superseded_by: UUID | None
     """The run that took its place."""
     ended_because: str | None
-    """Why it was superseded, or expired."""
+    """Why it was superseded, or expired, or the run was closed that was to carry it out."""
     newer: list[Newer]
     """While it can still be answered: mail that came since, newest first, and is not what it answers."""
     snoozed_until: datetime | None
@@ -334,7 +334,7 @@ class Item:
                 if answer not in ACTS:
                     return said
                 if self.undone:
-                    return f"{said}, but not done"
+                    return ": ".join(filter(None, (f"{said}, but not done", self.ended_because)))
                 kept = f"what you wrote into its draft in Gmail was not sent: {self.overwritten}"
                 return "; ".join(filter(None, (said, self.held_up, kept if self.overwritten else "", self.reported)))
             case "superseded" | "expired":

@@ -18,9 +18,12 @@ coalesce(a.mode = 'shadow', false) as shadow,
 case when a.mode = 'shadow' and i.kind <> 'notification'
      then array_remove(array_remove(i.allowed, 'accept'), 'edit') else i.allowed end as allowed,
 case when i.status = 'pending' then i.taken_back::text end as taken_back,
-case when i.status = 'pending' then (
+case when i.status <> 'pending' then null when i.kind = 'in_doubt' then (
+    select json_build_object('did', 'sent', 'text', d.result, 'args', null, 'message', null)::text from effects d
+    where d.run_id = i.run_id and d.call_id = i.call_id and d.state = 'unknown' and d.result is not null) else (
     select d.found::text from left_drafts d where d.run_id = i.run_id and d.call_id = i.call_id) end as in_gmail,
-case when i.status in ('superseded', 'expired') then coalesce(r.reason, e.reason) end as ended_because,
+case when i.status in ('superseded', 'expired') then coalesce(r.reason, e.reason)
+     when i.status = 'applied' and r.state = 'superseded' then r.reason end as ended_because,
 case when i.status = 'applied' and r.state = 'acting' and not exists (
     select from effects d where d.run_id = i.run_id and d.call_id = i.call_id and d.state = 'done')
     then coalesce(nullif(m.reason, m.triage_reason), r.reason, 'under way') end as held_up,

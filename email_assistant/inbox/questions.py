@@ -23,6 +23,7 @@ from email_assistant.inbox.standing import ACTS, asked_again
 from email_assistant.meters import meters
 from email_assistant.outgoing.entry import Effect
 from email_assistant.tools.send_email import is_blank
+from email_assistant.tools.spec import Conflicts
 
 log = logging.getLogger(__name__)
 
@@ -121,13 +122,17 @@ class Questions:
         last = found[-1] if found else None
         return Refined.of(str(last["args"])).letter if last and last["type"] == "response" else None
 
-    async def ask_again(self, conn: Connection, effect: Effect, mail_text: str) -> None:
-        """Ask the person about an effect that was refused, or of which nobody can tell whether it happened."""
+    async def ask_again(self, conn: Connection, effect: Effect, mail_text: str, conflicts: Conflicts | None) -> None:
+        """Ask the person about an effect that was refused, or of which nobody can tell whether it happened.
+
+        Args:
+            conflicts: what stands at its time now; None: the calendar could not be read.
+        """
         if effect.state == "unknown":
             call = {"kind": "in_doubt", "call_id": effect.call_id, "action": effect.tool, "args": effect.args}
             await self._raise(conn, effect.run_id, call, mail_text)
         else:
-            await rows.insert_refused(conn, effect, mail_text)
+            await rows.insert_refused(conn, effect, mail_text, conflicts)
 
     async def ask_to_open(self, conn: Connection, run_id: UUID, url: str, why: str, mail_text: str) -> None:
         """Ask the person to open a link that a tool needs; *accept* says that it was done."""

@@ -19,6 +19,7 @@ from email_assistant.inbox.items import Item
 from email_assistant.inbox.search import WORDS, words
 from email_assistant.mail.message import NOT_KEPT
 from email_assistant.outgoing.entry import WITHOUT_TEXT, Effect, server_at
+from email_assistant.tools.spec import Conflicts
 
 _SQL = statements("inbox", "rows.sql", words=WORDS)
 
@@ -35,10 +36,11 @@ def insert(run_id: UUID, mail_text: str, question: Mapping[str, Any], *, held: s
     return RowChange(statement, (mail_text, *words(mail_text, question["args"]), *row.values(), run_id))
 
 
-async def insert_refused(conn: Connection, effect: Effect, mail_text: str) -> None:
+async def insert_refused(conn: Connection, effect: Effect, mail_text: str, conflicts: Conflicts | None) -> None:
     """Show once more what was decided, as it is now, and why it was not done; while it waits, a repeat changes
     nothing."""
-    shown = (mail_text, Json(effect.args), bool(server_at(effect.place)), *words(mail_text, effect.args))
+    at_its_time = (conflicts.events, conflicts.calendars) if conflicts else (None, [])
+    shown = (mail_text, Json(effect.args), *at_its_time, bool(server_at(effect.place)), *words(mail_text, effect.args))
     await _run(conn, _SQL["insert_refused"], *shown, effect.result, effect.run_id, effect.call_id)
 
 

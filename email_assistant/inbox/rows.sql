@@ -11,7 +11,7 @@ insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, mail_t
                          allowed, marks, doubts, first_answer, left_out, conflicts, calendars, teaches, because,
                          words, asked, asked_because, group_id)
 select user_id, account_id, thread_id, run_id, mail_id, %s, call_id, kind, action, %s,
-       case when 'accept' = any(allowed) then array_remove(allowed, 'response') else '{accept,edit,ignore}' end, marks, doubts, first_answer, left_out, conflicts, calendars, false,
+       case when 'accept' = any(allowed) then array_remove(allowed, 'response') else '{accept,edit,ignore}' end, marks, doubts, first_answer, left_out, %s, %s, false,
        case when %s then because end, {words},
        (select 1 + max(o.asked) from inbox_items o where o.run_id = i.run_id and o.call_id = i.call_id), %s, group_id
 from inbox_items i where run_id = %s and call_id = %s and interrupt_id is not null
@@ -45,12 +45,19 @@ where i.id = %s and i.user_id = %s and i.status = 'pending' and i.asked = %s
 and a.id = i.account_id and a.state <> 'removing'
 returning i.undo_until
 
+-- name: is_moved
+decision->>'type' = 'edit' and (decision->'args'->>'start_time', decision->'args'->>'end_time')
+                                is distinct from (args->>'start_time', args->>'end_time')
+
 -- name: ask_once_more
+-- What stood at a time that is not meant any more says nothing.
 update inbox_items set status = 'pending', decision = null, decided_by = null, decided_at = null, undo_until = null,
        asked = asked + 1, reopened_at = statement_timestamp(),
        reopened = json_build_object('because', %s::text, 'item', %s::uuid, 'decision', decision,
                                     'decided_by', decided_by, 'decided_at', decided_at, 'undo_until', undo_until,
                                     'args', case decision->>'type' when 'edit' then args end),
+       conflicts = case when {is_moved} then '{}' else conflicts end,
+       calendars = case when {is_moved} then '{}' else calendars end,
        args = case decision->>'type' when 'edit' then decision->'args' else args end
 where id = %s and status = 'decided' and interrupt_id is not null
 and decision->>'type' in ('accept', 'edit') and not id = any(%s)

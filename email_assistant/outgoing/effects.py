@@ -10,7 +10,8 @@ import asyncio
 import hashlib
 import json
 import logging
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import nullcontext
 from datetime import datetime, timedelta
 from typing import Any, Final, NoReturn, TypeVar
 from uuid import UUID
@@ -18,6 +19,7 @@ from uuid import UUID
 from psycopg.types.json import Json
 
 from email_assistant.db.lease import HELD, Lease, LeaseLost
+from email_assistant.db.order import lock_account
 from email_assistant.db.pool import Connection, Pool, fetched, fetched_as
 from email_assistant.google.errors import RateLimited
 from email_assistant.mail.address import address_of
@@ -36,6 +38,7 @@ from email_assistant.outgoing.entry import (
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+Expect = Callable[[Connection], Awaitable[None]]
 
 _LOOKS: Final = 4  # times that Google is asked, on later and later tries, before an effect is called unknown
 _LATE: Final = timedelta(hours=2)  # so long after a letter was sent, a draft of it is looked for that nobody answered
@@ -150,10 +153,6 @@ class Ledger:
         if effect.state == "started" and effect.busy_until:
             raise NotYetClear("it was under way when the program ended; looking in a moment", effect.busy_until)
 
-    async def get(self, run_id: UUID, call_id: str) -> Effect:
-        found = await self._effects("run_id = %s and call_id = %s", run_id, call_id)
-        return found[0]
-
     async def now(self, entry: Entry) -> Entry:
         """As it is by now."""
         [found] = await self._entries("account_id = %s and key = %s", entry.account_id, entry.key)
@@ -165,9 +164,6 @@ class Ledger:
 
     async def started_in(self, thread_id: UUID) -> list[Effect]:
         return await self._effects("thread_id = %s and state = 'started'", thread_id)
-
-    async def unknown_in(self, run_id: UUID) -> list[Effect]:
-        return await self._effects("run_id = %s and state = 'unknown' order by call_id", run_id)
 
     async def hanging_in(self, run_id: UUID) -> list[Effect]:
         """Those that a person must say something about before the run can go on."""
@@ -228,7 +224,13 @@ class Ledger:
         return len(await self._entries(sent, account_id, recipient, since))
 
     async def start(
-        self, entry: Entry, lease: Lease | None = None, *, mark: str | None = None, into: str | None = None
+        self,
+        entry: Entry,
+        lease: Lease | None = None,
+        *,
+        mark: str | None = None,
+        into: str | None = None,
+        expect: Expect | None = None,
     ) -> None:
         """Mark it started, immediately before the outside call.
 
@@ -236,12 +238,16 @@ class Ledger:
             lease: that of its conversation; None: it has none.
             mark: of a letter, what it is recognised by.
             into: Gmail's id of the thread that it goes into.
+            expect: raises if it may not; nothing else of the account is started meanwhile.
 
         Raises:
             LeaseLost: this worker may not, or there is too little time left.
         """
         values = (lease and lease.epoch, into, mark, entry.account_id, entry.key)
-        async with self._pool.connection() as conn:
+        async with self._pool.connection() as conn, conn.transaction() if expect else nullcontext():
+            if expect:
+                await lock_account(conn, entry.account_id, "no key update")
+                await expect(conn)
             if lease:
                 guarded = f"{_START} and {HELD} returning key"
                 started = bool(await lease.guarded(conn, guarded, *values, margin=self._deadline, account_active=True))
@@ -263,12 +269,8 @@ class Ledger:
 
     async def disown_draft(self, entry: Entry, draft_id: str) -> bool:
         """Mark a draft as never to be sent, so that it can be deleted; False if it is the stored one."""
-        return await self._change(
-            entry,
-            "orphans = array_append(orphans, %(draft)s)",
-            "draft_id is distinct from %(draft)s",
-            draft=draft_id,
-        )
+        adds, given = "orphans = array_append(orphans, %(draft)s)", "draft_id is distinct from %(draft)s"
+        return await self._change(entry, adds, given, draft=draft_id)
 
     async def finish(self, entry: Entry, external_id: str, result: str, *, into: str | None = None) -> str:
         """It happened. Returns the result that is stored, the first one if two workers report.
@@ -282,15 +284,16 @@ class Ledger:
         """It was refused and did not happen. A draft of it may still be at Gmail."""
         return await self._settle(entry, "failed", why)
 
-    async def not_found(self, entry: Entry) -> NoReturn:
-        """The other side was asked and it is not there, though it may have been done.
+    async def not_found(self, entry: Entry, instead: str | None = None) -> NoReturn:
+        """The other side was asked and it is not there, though it may have been done; `instead`: what the person sent.
 
         Raises:
             NotYetClear: look again later.
             InDoubt: looked often enough.
         """
         seen = "looks = looks + 1, state = case when looks + 1 >= %(looks)s then 'unknown' else state end"
-        is_counted = await self._change(entry, seen, "state = 'started'", looks=_LOOKS)
+        change = f"{seen}, result = %(instead)s"
+        is_counted = await self._change(entry, change, "state = 'started'", looks=_LOOKS, instead=instead)
         if is_counted and (await self.now(entry)).state == "unknown":
             _came_to(entry.tool, "unknown")
             raise InDoubt(entry.key)

@@ -74,7 +74,8 @@ class Entry:
     external_id: str | None
     """Google's id of what was sent or made."""
     result: str | None
-    """What came of it; of a refused one, why it was refused."""
+    """What came of it; of a refused one, why it was refused; of a letter that is looked for in vain, what the person
+    has sent in its conversation meanwhile."""
     looks: int
     started_at: datetime | None
     mark: str | None

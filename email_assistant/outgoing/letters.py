@@ -103,6 +103,10 @@ class Mailer:
                 return
         else:
             await self.ledger.lose_draft(entry, mark)
+            # The person may have found that draft, and sent it.
+            if found := await self._find_sent(entry, mark):
+                await self._sent(entry, found.id, found.thread_id, told, before=True)
+                return
         await self.clear(await self.ledger.now(entry))
         await self.ledger.fail(entry, "It was not sent.")
 
@@ -242,7 +246,9 @@ class Mailer:
 
     async def _look(self, entry: Entry, mark: str, told: str) -> Posted:
         """The draft is gone: it was sent, or the person deleted it."""
-        found = await self._find_sent(entry, mark) or await self.ledger.not_found(entry)
+        found = await self._find_sent(entry, mark)
+        if found is None:
+            await self.ledger.not_found(entry, await self._sent_by_person(entry))
         return await self._sent(entry, found.id, found.thread_id, told, before=True)
 
     async def _find_sent(self, entry: Entry, mark: str) -> Message | None:
@@ -252,6 +258,17 @@ class Mailer:
         found = [message async for message in sent if is_letter(message.payload, mark)]
         others = await self.ledger.claimed(entry.account_id, [message.id for message in found])
         return next((m for m in found if m.id == now.external_id or m.id not in others), None)
+
+    async def _sent_by_person(self, entry: Entry) -> str | None:
+        """The text of what they have sent in its conversation since it was begun, last: its draft, as it is gone."""
+        now = await self.ledger.now(entry)
+        if now.gmail_thread is None or now.started_at is None:
+            return None
+        since = now.started_at.replace(microsecond=0)  # Gmail's times have no fractions
+        sent = [message async for message in _sent_in(self.gmail, now.gmail_thread, since)]
+        ours = await self.ledger.claimed(entry.account_id, [message.id for message in sent])
+        mails = [parse_gmail(message.payload) for message in reversed(sent) if message.id not in ours]
+        return next((mail.text for mail in mails if not mail.auto_submitted), None)
 
     async def _sent(self, entry: Entry, message_id: str, thread: str, told: str, *, before: bool) -> Posted:
         """It was sent. A draft whose creation broke off may have come to be after it was looked for; had this one's

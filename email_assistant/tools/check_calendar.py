@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import field_validator
 
+from email_assistant.db.pool import Connection
 from email_assistant.google.calendar import Calendar, Event
 from email_assistant.google.errors import NotFound, Refused
 from email_assistant.mail.prompt import delimited
@@ -108,11 +109,20 @@ def is_itself(event: Event, invitation: str | None) -> bool:
 def told(event: Event, zone: ZoneInfo) -> str:
     """An event in one line: when, with the date where it takes more than one day, and what."""
     what = event.summary or ("busy" if event.busy else "no title")
-    if event.all_day:
-        return f"all day {what}"
-    start, end = (moment.astimezone(zone) for moment in event.span(zone))
+    return f"all day {what}" if event.all_day else in_line(*event.span(zone), what, zone)
+
+
+def in_line(start: datetime, end: datetime, what: str, zone: ZoneInfo) -> str:
+    start, end = start.astimezone(zone), end.astimezone(zone)
     form = "%H:%M" if start.date() == end.date() else "%d-%m %H:%M"
     return f"{start.strftime(form)}-{end.strftime(form)} {what}"
+
+
+async def tell_once(conn: Connection, call: Call, why: str) -> None:
+    """Raises ToolError: what the person decided is not as they were shown, and they were not asked again about that."""
+    known = "select from inbox_items where run_id = %s and call_id = %s and asked_because = %s"
+    if not (await conn.execute(known, (call.run_id, call.id, why))).rowcount:
+        raise ToolError(why)
 
 
 def _remark(event: Event, invitation: str | None) -> str:

@@ -12,8 +12,8 @@ from email_assistant.db.pool import Pool, fetched
 from email_assistant.gate.moments import dates_near, later
 from email_assistant.gate.spans import Span, scan
 from email_assistant.google.calendar import Event
-from email_assistant.tools.check_calendar import is_itself, told
-from email_assistant.tools.spec import Call, ToolError
+from email_assistant.tools.check_calendar import is_itself, tell_once, told
+from email_assistant.tools.spec import Call
 from email_assistant.tools.spoken_times import spoken_times
 
 _DAY: Final = re.compile(r"^\w+ (\d\d)-(\d\d)-(\d{4}) \(.*\)\n(?:.*\n)*?Free: (.*)$", re.MULTILINE)
@@ -36,11 +36,9 @@ class OfferedTimes:
             self.pool,
             """select array(select answer from gate_calls g where g.thread_id = r.thread_id and g.server is null
                             and g.tool = 'check_calendar_tool' and g.answer is not null order by g.id) as told,
-                      array(select asked_because from inbox_items i where i.run_id = r.id and i.call_id = %s
-                            and asked_because is not null) as heard,
                       array(select external_id from effects e where e.thread_id = r.thread_id) as made
                from runs r where r.id = %s""",
-            (call.id, call.run_id),
+            (call.run_id,),
         )
         taken = [
             f"{day:%A} {told(event, zone)}"
@@ -49,9 +47,10 @@ class OfferedTimes:
             if event.busy and event.id not in row["made"] and not is_itself(event, call.run["invitation"])
             if any(_meets(event, day, claimed, zone) for claimed in times)
         ]
-        why = f"your calendar has changed since this was written, and what it offers is taken: {', '.join(taken)}"
-        if taken and why not in row["heard"]:
-            raise ToolError(why)
+        if taken:
+            why = f"your calendar has changed since this was written, and what it offers is taken: {', '.join(taken)}"
+            async with self.pool.connection() as conn:
+                await tell_once(conn, call, why)
 
 
 def free_days(answers: Sequence[str]) -> dict[date, list[Times]]:

@@ -2,8 +2,9 @@
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -11,13 +12,13 @@ from zoneinfo import ZoneInfo
 from pydantic import Field
 
 from email_assistant.accounts.accounts import Accounts
-from email_assistant.db.pool import Pool, fetched
+from email_assistant.db.pool import Connection, Pool, fetched
 from email_assistant.google.calendar import Calendar, Event, skipped
 from email_assistant.google.errors import Ambiguous, Exists, GoogleError, NotFound, RateLimited, Refused, said
 from email_assistant.mail.address import is_valid_address
-from email_assistant.outgoing.effects import Ledger
+from email_assistant.outgoing.effects import Expect, Ledger
 from email_assistant.outgoing.entry import Effect
-from email_assistant.tools.check_calendar import is_itself, told
+from email_assistant.tools.check_calendar import in_line, is_itself, tell_once, told
 from email_assistant.tools.meeting_time import MEETING, MeetingTime
 from email_assistant.tools.spec import (
     Arguments,
@@ -97,9 +98,12 @@ class ScheduleMeetingTool(Tool):
             raise ToolError(effect.result or "refused")
         if effect.state == "done":
             return effect.result or ""
+        expect = None
         if effect.state == "planned":
-            await self._check_as_shown(call, arguments)
-        return await self._ledger.uninterrupted(self._insert(call, effect, given))
+            shown = await self._shown(call)
+            await self._check_as_shown(call, arguments, shown)
+            expect = partial(self._check_beside, call, effect, given, shown)
+        return await self._ledger.uninterrupted(self._insert(call, effect, given, expect))
 
     async def meaning(self, run: Mapping[str, Any], arguments: Mapping[str, Any]) -> object:
         given = ScheduleMeeting.model_validate(arguments)
@@ -124,23 +128,46 @@ class ScheduleMeetingTool(Tool):
         else:
             await self._ledger.fail(effect, "It was not scheduled.")
 
-    async def _check_as_shown(self, call: Call, arguments: dict[str, Any]) -> None:
-        """Raises ToolError: it is over, or something stands in its way, and they were not told; GoogleError."""
+    async def _shown(self, call: Call) -> Mapping[str, Any]:
+        """What they were shown at that time, whether it could not be read once, and the time now."""
         [row] = await fetched(
             self._pool,
-            """select array_agg(asked_because) as heard, array_agg(line) as shown, bool_or(conflicts is null) as unread
+            """select coalesce(array_agg(line) filter (where line is not null), '{}') as shown,
+                      coalesce(bool_or(conflicts is null), false) as unread, clock_timestamp() as at
                from inbox_items i left join unnest(i.conflicts) line on true where run_id = %s and call_id = %s""",
             (call.run_id, call.id),
         )
-        taken = await self._taken(call, arguments, was_unread=row["unread"] or False)
-        if new := [each for each in taken if each not in (row["shown"] or ())]:
-            why = f"at that time there is now: {', '.join(new)}"
-        elif _when(ScheduleMeeting.model_validate(arguments), call.account.zone).end <= datetime.now(UTC):
-            why = "it is over by now"
-        else:
-            return
-        if why not in (row["heard"] or ()):
-            raise ToolError(why)
+        return row
+
+    async def _check_as_shown(self, call: Call, arguments: dict[str, Any], shown: Mapping[str, Any]) -> None:
+        """Raises ToolError: it is over, or something stands in its way, and they were not told; GoogleError."""
+        taken = await self._taken(call, arguments, was_unread=shown["unread"])
+        over = _when(ScheduleMeeting.model_validate(arguments), call.account.zone).end <= datetime.now(UTC)
+        async with self._pool.connection() as conn:
+            await _tell_of(conn, call, [each for each in taken if each not in shown["shown"]], is_over=over)
+
+    async def _check_beside(
+        self, call: Call, effect: Effect, given: ScheduleMeeting, shown: Mapping[str, Any], conn: Connection
+    ) -> None:
+        """What the calendar may not have told when it was looked at: other meetings of ours that are being booked, or
+        were since. Raises ToolError: one is at the same time, and they were not told."""
+        cursor = await conn.execute(
+            """select e.args from effects e join runs r on r.id = e.run_id
+               where e.account_id = %s and e.tool = %s and e.key <> %s
+               and (e.state = 'done' and e.finished_at > %s
+                    or e.state = 'started' and r.state not in ('done', 'failed', 'superseded'))
+               order by e.started_at""",
+            (effect.account_id, effect.tool, effect.key, shown["at"]),
+        )
+        others = [ScheduleMeeting.model_validate(row["args"]) for row in await cursor.fetchall()]
+        here = call.account.zone
+        when = _when(given, here)
+        lines = [
+            in_line(its.start, its.end, other.title, here)
+            for other in others
+            if (its := _when(other, here)).start < when.end and when.start < its.end
+        ]
+        await _tell_of(conn, call, [each for each in lines if each not in shown["shown"]])
 
     async def _taken(self, call: Call, arguments: dict[str, Any], *, was_unread: bool) -> list[str]:
         """What stands in its way now. A calendar that could not be read when they agreed holds nothing up."""
@@ -151,12 +178,12 @@ class ScheduleMeetingTool(Tool):
                 return []
             raise
 
-    async def _insert(self, call: Call, effect: Effect, given: ScheduleMeeting) -> str:
+    async def _insert(self, call: Call, effect: Effect, given: ScheduleMeeting, expect: Expect | None) -> str:
         calendar, event_id = call.google.calendar, event_id_of(f"{effect.run_id}/{effect.call_id}")
         home = call.account.zone
         if effect.state == "started" and (event := await find_event(calendar, event_id)):
             return await self._ledger.finish(effect, event_id, scheduled(given, home, event))
-        await self._ledger.start(effect, call.lease)
+        await self._ledger.start(effect, call.lease, expect=expect)
         try:
             event = await insert(calendar, event_id, given, home, meet=self._meet_links)
         except (RateLimited, Refused) as refusal:
@@ -166,6 +193,13 @@ class ScheduleMeetingTool(Tool):
                 await self._ledger.fail(effect, f"Google Calendar refused it: {said(refusal)}")
             ) from refusal
         return await self._ledger.finish(effect, event_id, scheduled(given, home, event))
+
+
+async def _tell_of(conn: Connection, call: Call, taken: Sequence[str], *, is_over: bool = False) -> None:
+    if taken:
+        await tell_once(conn, call, f"at that time there is now: {', '.join(taken)}")
+    elif is_over:
+        await tell_once(conn, call, "it is over by now")
 
 
 def event_id_of(key: str) -> str:

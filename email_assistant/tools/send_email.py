@@ -92,6 +92,11 @@ def is_blank(kind: Kind, arguments: Mapping[str, Any]) -> bool:
     return kind == "draft" and not arguments.get("response_text", "blank")
 
 
+def is_left_as_draft(run: Mapping[str, Any], kind: Kind, arguments: Mapping[str, Any]) -> bool:
+    """Whether draft mode leaves what is proposed in Gmail: a letter that says something and was never sent."""
+    return kind == "draft" and not is_blank(kind, arguments) and not run.get("undelivered")
+
+
 async def written(call: Call, arguments: Mapping[str, Any]) -> Letter | None:
     """The message that these arguments stand for; None: it can't go from where it was to. Raises GoogleError."""
     try:
@@ -100,8 +105,8 @@ async def written(call: Call, arguments: Mapping[str, Any]) -> Letter | None:
         return None
 
 
-def _subject(run: Mapping[str, Any]) -> str:
-    """What is sent again keeps its own: it may answer nothing."""
+def subject_of(run: Mapping[str, Any]) -> str:
+    """That of a run's letter. What is sent again keeps its own: it may answer nothing."""
     subject = str(run["reply"]["subject"])
     return subject if run.get("undelivered") else reply_subject(subject)
 
@@ -111,7 +116,7 @@ def read_back(
 ) -> dict[str, Any] | None:
     """The arguments that a draft of a reply stands for by now; None: it holds what they can't say."""
     identity = senders.identity_of(account, run["reply"]["addressed"])
-    is_other = one_line(draft.subject) != one_line(_subject(run)) or (
+    is_other = one_line(draft.subject) != one_line(subject_of(run)) or (
         draft.sender is not None and draft.sender.email.lower() != identity.address.lower()
     )
     if is_other or draft.note or draft.attachments or draft.bcc or len(draft.to) != 1:
@@ -132,7 +137,7 @@ async def _reply(call: Call, given: SendEmail) -> Letter:
         to=recipients[:1],
         cc=recipients[1:],
         sender=identity.mailbox,
-        subject=_subject(run),
+        subject=subject_of(run),
         text=given.response_text,
         in_reply_to=run["reply"]["in_reply_to"],
         references=run["reply"]["references"],

@@ -108,7 +108,9 @@ class ItemOut(Told):
     decided_at: datetime | None
     undo_until: datetime | None = Field(description="Until then the decision can be taken back.")
     superseded_by: UUID | None = Field(description="The run that took its place.")
-    ended_because: str | None = Field(description="Why it was superseded, or expired.")
+    ended_because: str | None = Field(
+        description="Why it was superseded, or expired, or the run was closed that was to carry it out."
+    )
     overwritten: str | None = Field(
         description="What the person had written into its draft in Gmail before that was sent as they had approved it."
     )

@@ -24,8 +24,9 @@ from email_assistant.inbox.questions import Asked, Questions
 from email_assistant.inbox.recipients import Recipients
 from email_assistant.memory.at_hand import rules_at_hand
 from email_assistant.outgoing.left_drafts import LeftDrafts
+from email_assistant.tools.meeting_time import MEETING
 from email_assistant.tools.registry import Registry
-from email_assistant.tools.send_email import is_blank
+from email_assistant.tools.send_email import is_left_as_draft
 from email_assistant.tools.spec import NO_CONFLICTS, Call, Conflicts
 from email_assistant.work.conversations import Conversation, Conversations, given_to_run, quoted_alone
 from email_assistant.work.driver import Kind
@@ -124,10 +125,8 @@ class ByMail(Kind[Conversation]):
         asked = [await self._asked(lease, at, run, question, session) for question in outcome.questions]
         shown = await self.shown(at, run)
         values = [question.value for question in asked]
-        drafts = [each for each in values if each["kind"] == "draft" and not is_blank(each["kind"], each["args"])]
-        leaves_drafts = (
-            drafts and not run.input.get("undelivered") and (await self.accounts.get(at.account.id)).mode == "draft"
-        )
+        drafts = [each for each in values if is_left_as_draft(run.input, each["kind"], each["args"])]
+        leaves_drafts = drafts and (await self.accounts.get(at.account.id)).mode == "draft"
         is_first = run.attempt == 1 and not any(m.runs for m in at.mails if m.gmail_id != run.mail_id)
         async with self.pool.connection() as conn, conn.transaction() if leaves_drafts else nullcontext():
             made = await self.questions.projected(conn, run.id, shown, asked, is_first=is_first)
@@ -151,6 +150,17 @@ class ByMail(Kind[Conversation]):
         kept = await asyncio.to_thread(quoted_alone, its, letters)
         return await asyncio.to_thread(mail_as_text, its.mail, kept)
 
+    async def conflicts(self, lease: Lease, at: Conversation, run: RunRow, call: Mapping[str, Any]) -> Conflicts | None:
+        """None if the calendar can't be read, which holds nothing up."""
+        if call["action"] != MEETING:
+            return NO_CONFLICTS
+        try:
+            its = Call(run.input, call["call_id"], at.account, await self.clients.of(at.account), lease)
+            return await self.tools.conflicts(its, call["action"], call["args"])
+        except Exception as error:
+            log.warning("run %s: no look into the calendar (%s)", run.id, type(error).__name__)
+            return None
+
     async def finish(self, lease: Lease) -> bool:
         return await self.labels.set_due(lease)
 
@@ -172,7 +182,7 @@ class ByMail(Kind[Conversation]):
         answered = await self.conversations.letter(at, run.mail_id)
         letters = await self.conversations.letters(at)
         around = [letter.mail for letter in letters]
-        found = await self._conflicts(lease, at, run, value) if value["kind"] == "meeting" else NO_CONFLICTS
+        found = await self.conflicts(lease, at, run, value)
         return Asked(
             interrupt.id,
             value,
@@ -186,17 +196,6 @@ class ByMail(Kind[Conversation]):
             else [],
             doubts=await self.evidence.doubts_about(value, at.account, session),
         )
-
-    async def _conflicts(
-        self, lease: Lease, at: Conversation, run: RunRow, value: Mapping[str, Any]
-    ) -> Conflicts | None:
-        """What stands at the time of a proposed meeting; None if the calendar can't be read, which holds nothing up."""
-        try:
-            call = Call(run.input, value["call_id"], at.account, await self.clients.of(at.account), lease)
-            return await self.tools.conflicts(call, value["action"], value["args"])
-        except Exception as error:
-            log.warning("run %s: no look into the calendar (%s)", run.id, type(error).__name__)
-            return None
 
 
 @contextmanager

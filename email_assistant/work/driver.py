@@ -29,7 +29,7 @@ from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.entry import Declined, Effect, InDoubt, NotYetClear
 from email_assistant.spans import span
 from email_assistant.telemetry import about, now_about
-from email_assistant.tools.spec import Call, LinkNeeded
+from email_assistant.tools.spec import NO_CONFLICTS, Call, Conflicts, LinkNeeded
 from email_assistant.work.again import as_it_can_be, is_accepted, resolve
 from email_assistant.work.conversations import UnreadableMail
 from email_assistant.work.faults import Fault, LostInterrupt, classify, to_come
@@ -101,6 +101,10 @@ class Kind(ABC, Generic[S]):
     @abstractmethod
     async def shown(self, at: S, run: RunRow) -> str:
         """What the run is about, as its items show it."""
+
+    async def conflicts(self, lease: Lease, at: S, run: RunRow, call: Mapping[str, Any]) -> Conflicts | None:
+        """What stands at the time of a call, {call_id, action, args}; None: that can't be known now."""
+        return NO_CONFLICTS
 
     async def outlast(self, run: RunRow, error: Exception, fault: Fault) -> Fault | None:
         """What keeps the run for a while; None: it has failed for good.
@@ -241,7 +245,7 @@ class Driver(Generic[S]):
         person's word comes first."""
         if run.decided:
             # What was in doubt may have shown up while the person thought about it.
-            unknown = await self.ledger.unknown_in(run.id)
+            unknown = [each for each in await self.ledger.hanging_in(run.id) if each.state == "unknown"]
             await self.settler.settle_all(unknown, at.account, lease, bears=(NotYetClear, InDoubt))
             async with self.pool.connection() as conn, conn.transaction():
                 await lease.check(conn, account_active=True)
@@ -319,10 +323,12 @@ class Driver(Generic[S]):
         hanging = await self.ledger.hanging_in(run.id)
         effects = [await as_it_can_be(self.tools, run.input, effect) for effect in hanging]
         refused = next((effect.result for effect in effects if effect.state == "refused"), None)
+        calls = [{"call_id": each.call_id, "action": each.tool, "args": each.args} for each in effects]
+        found = [await self.kind.conflicts(lease, at, run, call) for call in calls]
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
-            for effect in effects:
-                await self.questions.ask_again(conn, effect, shown)
+            for effect, conflicts in zip(effects, found, strict=True):
+                await self.questions.ask_again(conn, effect, shown, conflicts)
             await self.runs.hangs(conn, lease, run.id, refused or "it is unclear whether an action happened")
 
     async def _ask_to_open(self, lease: Lease, at: S, run: RunRow, link: LinkNeeded) -> None:

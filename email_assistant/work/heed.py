@@ -16,14 +16,13 @@ from email_assistant.google.errors import NotFound
 from email_assistant.google.gmail import Draft
 from email_assistant.inbox.answers import Complete
 from email_assistant.inbox.questions import Questions
-from email_assistant.mail.compose import reply_subject
 from email_assistant.mail.message import Mail
 from email_assistant.mail.parse import parse_gmail
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.entry import InDoubt
 from email_assistant.outgoing.left_drafts import InGmail, LeftDraft, LeftDrafts
 from email_assistant.outgoing.letters import written_into
-from email_assistant.tools.send_email import LETTER, read_back, written
+from email_assistant.tools.send_email import LETTER, is_left_as_draft, read_back, subject_of, written
 from email_assistant.tools.spec import Call, ServerDown, ToolError
 from email_assistant.work.conversations import Conversation, MailStanding
 from email_assistant.work.rows import RunRow
@@ -53,8 +52,7 @@ class LookedAt:
     @cached_property
     def text(self) -> str | None:
         """What the person has made of it; None: nothing."""
-        subject = reply_subject(self.call.run["reply"]["subject"])
-        return written_into(self.mail, self.left.mark or "", subject) if self.mail else None
+        return written_into(self.mail, self.left.mark or "", subject_of(self.call.run)) if self.mail else None
 
 
 @dataclass(frozen=True)
@@ -76,10 +74,7 @@ class Heed:
         taken out of the mailbox before."""
         looked_at = await self._look(lease, conversation, run)
         sent = await self.questions.to_be_done(run.id) if looked_at else {}
-        news = await self._news(conversation, looked_at)
-        if await self._told(lease, [each for each in news if each[0].call_id in sent]):
-            return True
-        if await self._read_own(lease, conversation):
+        if await self._told_of(lease, conversation, looked_at, sent) or await self._read_own(lease, conversation):
             return True
         for each in looked_at:
             call_id = each.left.call_id
@@ -136,11 +131,21 @@ class Heed:
         """
         return (
             await self._tend_drafts(lease, conversation)
+            or await self._read_sent(lease, conversation)
             or await self._read_own(lease, conversation)
             or await self._read_draft(lease, conversation)
             or await self._read_put_away(lease, conversation)
             or await self._read_back(lease, conversation)
         )
+
+    async def _read_sent(self, lease: Lease, conversation: Conversation) -> bool:
+        """Look whether what the person sent is a draft of ours that they had decided something about here, which may
+        say what the one in Gmail does not."""
+        run = conversation.run_in("waiting")
+        if run is None or not run.answered or not any(m.own for m in conversation.new):
+            return False
+        looked_at = await self._look(lease, conversation, run)
+        return await self._told_of(lease, conversation, looked_at, await self.questions.to_be_done(run.id))
 
     async def _read_own(self, lease: Lease, conversation: Conversation) -> bool:
         """Take note of mail that the account sent; what the person wrote themselves ends the run that waits.
@@ -250,6 +255,14 @@ class Heed:
                     return InGmail("sent", mail.text, message=message.id)
         return None
 
+    async def _told_of(
+        self, lease: Lease, conversation: Conversation, looked_at: Sequence[LookedAt], sent: Collection[str]
+    ) -> bool:
+        """Ask the person again about those calls that they said to carry out and of whose drafts they have made
+        something else; False: there are none."""
+        news = await self._news(conversation, looked_at)
+        return await self._told(lease, [each for each in news if each[0].call_id in sent])
+
     async def _told(self, lease: Lease, news: News) -> bool:
         """Ask the person again, with what they have made of a draft; False: there is nothing of that kind."""
         if news:
@@ -332,7 +345,7 @@ class Heed:
                 await self.runs.reopen(conn, conversation.back, waits=waits, beside=beside)
             await runs.never_reopen(conn, conversation.id)
             for item in items if waits and conversation.account.mode == "draft" else ():
-                if item.kind == "draft":
+                if is_left_as_draft(run, item.kind, item.args):
                     await self.left_drafts.want_again(conn, item.run_id, item.call_id, item.args)
         return True
 

@@ -161,10 +161,12 @@ class TestNotDelivered:
         await home.answer(item, "edit", {**item.args, "response_text": "Did Friday reach you?"})
         assert (google.sent[-1].text, google.sent[-1].recipients) == ("Did Friday reach you?", ["bob@example.org"])
 
+    @pytest.mark.parametrize("mode", ["send", "draft"])
     async def test_it_goes_with_the_report_out_of_the_inbox_and_comes_back(
-        self, home: Home, google: Google, model: Model
+        self, home: Home, google: Google, model: Model, mode: str
     ) -> None:
         sent = await letter(home, model)
+        await home.sql("update accounts set mode = %s", mode)
         report = await comes(home, reported(sent.message_id, *GONE), sent.thread_id)
         waiting = [each.args for each in await home.pending()]
         for to, out_of, left in (((), ("INBOX",), []), (("INBOX",), (), waiting)):
@@ -172,6 +174,7 @@ class TestNotDelivered:
             await home.sync()
             await home.carry_on()
             assert [each.args for each in await home.pending()] == left
+            assert google.drafts == []
 
     async def test_where_its_text_is_kept_no_more_it_is_to_be_written(self, home: Home, model: Model) -> None:
         sent = await letter(home, model)

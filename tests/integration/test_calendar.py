@@ -109,12 +109,15 @@ class TestWhatHasChangedSince:
         assert draft["kind"] == "draft"
 
     def test_an_edit_is_looked_up_at_its_own_time(self, daemon: Daemon, google: Google, model: Model) -> None:
+        google.add_event("Stand-up", TEN, TEN + HOUR)
         google.add_event("Dentist", TEN + 2 * HOUR, TEN + 3 * HOUR)
         item = propose(daemon, google, model)
+        assert item["conflicts"] == ["10:00-11:00 Stand-up"]
         times = {"start_time": (TEN + 2 * HOUR).isoformat(), "end_time": (TEN + 3 * HOUR).isoformat()}
         daemon.answer(item, "edit", item["args"] | times)
         [again] = daemon.pending()
         assert again["asked_because"] == "at that time there is now: 12:00-13:00 Dentist"
+        assert (again["conflicts"], again["calendars"]) == (["12:00-13:00 Dentist"], [ADA])
         daemon.answer(again, "ignore")
         daemon.wait_for(lambda: not daemon.items(status="pending"), "nothing waits")
         assert "Plan" not in [event["summary"] for event in google.events.values()]

@@ -18,7 +18,7 @@ from email_assistant.google.errors import Ambiguous, GoogleError
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.questions import Asked
 from email_assistant.inbox.recipients import Judged
-from email_assistant.outgoing.entry import InDoubt, NotYetClear
+from email_assistant.outgoing.entry import Effect, InDoubt, NotYetClear
 from email_assistant.tools.registry import Registry
 from email_assistant.tools.spec import Call, ToolError
 from tests.doubles.google import Google
@@ -54,8 +54,11 @@ class Turn:
         return await self.carries_out(name, await self.proposes(name, **arguments))
 
     async def settles(self, call_id: str = "call_1") -> None:
-        effect = await self.home.app.ledger.get(UUID(self.run["id"]), call_id)
-        await self.tools.settle(await self.call(call_id), effect)
+        await self.tools.settle(await self.call(call_id), await self.effect(call_id))
+
+    async def effect(self, call_id: str = "call_1") -> Effect:
+        effects = await self.home.app.ledger.of_run(UUID(self.run["id"]))
+        return next(each for each in effects if each.call_id == call_id)
 
     async def call(self, call_id: str) -> Call:
         return Call(self.run, call_id, self.account, await self.home.app.clients.get(self.account.id), self.lease)
@@ -303,7 +306,7 @@ class TestANewConversation:
         google.fault("drafts.send", **fault)
         assert await turn.does("send_email_tool", **NEW) == "Sent to bob@example.org."
         assert len(google.sent) == 1
-        effect = await turn.home.app.ledger.get(UUID(turn.run["id"]), "call_1")
+        effect = await turn.effect()
         assert (effect.state, effect.external_id) == ("done", google.sent[0].id)
 
     async def test_what_was_sent_before_or_says_something_else_is_not_taken_for_it(
@@ -369,7 +372,7 @@ class TestANewConversation:
         if was_sent:
             google.send_draft(google.draft_ids[0])
         await turn.settles()
-        effect = await turn.home.app.ledger.get(UUID(turn.run["id"]), "call_1")
+        effect = await turn.effect()
         assert effect.state == ("done" if was_sent else "failed")
         assert (len(google.sent), len(google.drafts)) == (was_sent, 0)
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from email_assistant.inbox.items import NoItem
 from email_assistant.inbox.search import matches
+from email_assistant.tools.spec import NO_CONFLICTS
 from email_assistant.web.app import create_api
 from tests.doubles.model import Model, tool
 from tests.integration.home import Home, in_one_loop
@@ -123,8 +124,8 @@ class TestSearch:
             item.id,
         )
         async with home.app.pool.connection() as conn:
-            [effect] = await home.app.ledger.unknown_in(item.run_id)
-            await home.app.questions.ask_again(conn, effect, item.mail_text)
+            [effect] = await home.app.ledger.hanging_in(item.run_id)
+            await home.app.questions.ask_again(conn, effect, item.mail_text, NO_CONFLICTS)
 
         assert await listed(http, q="umbrella", kind="in_doubt") == ["Lunch?"]
 

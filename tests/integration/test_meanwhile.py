@@ -328,6 +328,30 @@ class TestDraftMode:
         assert (await home.item(item)).status == "applied"
         assert [draft.text for draft in google.drafts] == left
 
+    @pytest.mark.parametrize("seen", ["in its window", "before it is applied"])
+    async def test_sent_there_before_they_type_another_here_what_they_typed_comes_back(
+        self, open_home: OpenHome, google: Google, model: Model, seen: str
+    ) -> None:
+        async with open_home(undo_seconds=3600) as home:
+            await switch(home, "draft")
+            mail_id, item = await ask(home, model)
+            google.person_drafts(mail_id, "Saturday is better.", draft_id(google))
+            google.person_sends_draft(draft_id(google))
+            await home.decide(item, "edit", {**item.args, "response_text": "Sunday is best."})
+            if seen == "before it is applied":
+                await home.sql("update inbox_items set undo_until = clock_timestamp()")
+            await look(home)
+            await look(home)
+            again = await home.item(item)
+            assert (again.status, again.asked, again.args["response_text"]) == ("pending", 2, "Sunday is best.")
+            assert again.asked_because == "you had approved it, and you sent its draft in Gmail yourself"
+            assert again.in_gmail
+            assert "Saturday is better." in again.in_gmail.text
+            assert google.sent == []
+
+            await home.answer(again, "ignore")
+            assert (await home.item(item)).status == "decided"
+
     async def test_changed_while_it_is_taken_up_it_comes_back_once_more(
         self, home: Home, google: Google, model: Model
     ) -> None:
@@ -589,6 +613,33 @@ class TestADraftThatIsBeingSent:
             assert "Saturday is better." in (now.overwritten or "")
             assert "Saturday is better." in now.state
 
+    @pytest.mark.parametrize("moment", ["read", "about to be sent"])
+    async def test_changed_and_sent_in_gmail_their_letter_is_told_where_it_is_asked_about(
+        self, home: Home, google: Google, model: Model, moment: str
+    ) -> None:
+        mail_id, item = await ask(home, model)
+        hold = Hold()
+        google.fault("drafts.get" if moment == "read" else "drafts.send", hold=hold)
+        await home.decide(item, "accept")
+        working = asyncio.create_task(home.step())
+        await reached(hold)
+        google.person_drafts(mail_id, "Saturday is better.", draft_id(google))
+        google.person_sends_draft(draft_id(google))
+        hold.release()
+        await working
+        await home.carry_on()
+
+        assert google.sent == []
+        [doubt] = await home.pending()
+        assert (doubt.kind, doubt.asked_because) == ("in_doubt", "you sent its draft in Gmail yourself")
+        assert doubt.in_gmail
+        assert doubt.in_gmail.text.strip() == "Saturday is better."
+        assert "You have sent this in Gmail:\nSaturday is better." in doubt.description
+        model.script([[DONE]])
+        await home.answer(doubt, "ignore")
+        assert google.sent == []
+        assert await home.is_done(mail_id)
+
     @pytest.mark.parametrize("is_sent", [True, False])
     async def test_answered_with_another_message_it_is_looked_for_and_goes_out_once(
         self, home: Home, google: Google, model: Model, is_sent: bool
@@ -704,6 +755,22 @@ class TestAnAnswerByHand:
         assert google.sent == google.drafts == []
         mail = await home.mail(mail_id)
         assert (mail.state, mail.reason) == ("done", "you answered this yourself")
+        assert (await home.item(item)).state == "approved, but not done: you answered this yourself"
+
+    async def test_by_sending_a_draft_of_ours_as_it_is_is_what_was_approved(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        """It was made just before the program ended, which so has not stored it."""
+        mail_id, item = await ask(home, model)
+        await home.decide(item, "accept")
+        google.fault("drafts.create", drop="after")
+        await home.step()
+        sent = google.person_sends_draft(draft_id(google))
+        await home.carry_on()
+        assert (google.sent, google.drafts) == ([], [])
+        assert (await home.item(item)).state == "approved"
+        assert await home.sql("select external_id, state from effects") == [{"external_id": sent, "state": "done"}]
+        assert await home.is_done(mail_id)
 
     async def test_is_not_what_a_program_of_theirs_replies(self, home: Home, google: Google, model: Model) -> None:
         mail_id, item = await ask(home, model)

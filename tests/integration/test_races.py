@@ -23,7 +23,7 @@ from tests.doubles.model import Model, ModelRequest
 from tests.doubles.serving import Hold
 from tests.integration.conftest import Start
 from tests.integration.home import Home, OpenHome, in_one_loop, log_in, reached, until
-from tests.integration.scene import ADA, BOB, DONE, reply
+from tests.integration.scene import ADA, BOB, DONE, meeting, reply
 
 APPROVED_TEXT = "The person had approved this text"
 """How the prompt offers a text to start from."""
@@ -755,3 +755,63 @@ class TestADatabaseThatGoesAway:
 
         with pytest.raises(psycopg.OperationalError):
             await wake()
+
+
+@in_one_loop
+class TestTwoMeetingsAtOneTime:
+    """Of two conversations, approved in one moment, before either stands in the calendar."""
+
+    @pytest.mark.parametrize("moment", ["it is being booked", "the other has looked already"])
+    async def test_the_one_that_is_booked_last_is_asked_again(
+        self, home: Home, open_home: OpenHome, google: Google, model: Model, moment: str
+    ) -> None:
+        first, second = await approved_meetings(home, model)
+        hold, is_booking = Hold(), moment == "it is being booked"
+        held, goes_on = (first, second) if is_booking else (second, first)
+        google.fault(
+            "events.insert" if is_booking else "events.list", hold=hold, at="before" if is_booking else "after"
+        )
+        async with open_home() as other:
+            working = asyncio.create_task(home.works.advance(held.thread_id))
+            await reached(hold)
+            await other.works.advance(goes_on.thread_id)
+            hold.release()
+            await working
+        assert booked(google) == ["Plan"]
+        [again] = await home.pending()
+        assert (again.args["title"], again.asked) == ("Budget", 2)
+        assert again.asked_because == "at that time there is now: 09:00-09:45 Plan"
+
+        await home.answer(again, "accept")  # they know
+        assert booked(google) == ["Plan", "Budget"]
+
+    @pytest.mark.parametrize("why", ["refused", "given up, and the program ended before it was looked for"])
+    async def test_one_that_was_not_booked_stands_in_nobodys_way(
+        self, home: Home, google: Google, model: Model, why: str
+    ) -> None:
+        first, second = await approved_meetings(home, model)
+        google.fault("events.insert", status=403 if why == "refused" else 503, reason="forbidden")
+        await home.works.advance(first.thread_id)
+        if why != "refused":
+            await home.sql("update runs set state = 'failed' where id = %s", first.run_id)
+            await home.sql("update mails set state = 'failed' where gmail_id = %s", first.mail_id)
+        [effect] = await home.app.ledger.of_run(first.run_id)
+        assert effect.state == ("refused" if why == "refused" else "started")
+        await home.works.advance(second.thread_id)
+        assert booked(google) == ["Budget"]
+
+
+async def approved_meetings(home: Home, model: Model) -> tuple[Item, Item]:
+    """Both are at the same time, and nothing stands there when they are approved."""
+    model.script(lambda request: [meeting(title=request.mail.headers["subject"]), DONE])
+    for subject in ("Plan", "Budget"):
+        await home.receive(subject)
+    items = {item.args["title"]: item for item in await home.pending()}
+    for item in items.values():
+        assert item.conflicts == []
+        await home.decide(item, "accept")
+    return items["Plan"], items["Budget"]
+
+
+def booked(google: Google) -> list[str]:
+    return [event["summary"] for event in google.events.values()]

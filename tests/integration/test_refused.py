@@ -5,6 +5,7 @@ Google and the model are doubles that speak the real protocols; the program's pa
 
 import asyncio
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any, Literal
 
 import pytest
@@ -14,7 +15,7 @@ from tests.doubles.google import Google
 from tests.doubles.model import Model, tool
 from tests.doubles.serving import Hold
 from tests.integration.home import Home, OpenHome, in_one_loop, reached, until
-from tests.integration.scene import DONE, meeting, reply
+from tests.integration.scene import ADA, DONE, NEXT_WEEK, meeting, reply
 
 WORDS = "Friday at noon it is."
 """What the person made of the proposal."""
@@ -214,6 +215,20 @@ class TestAfterItWasAskedAgain:
         await home.app.inbox.set_mode(home.app.accounts, await home.account(), "shadow")
         await home.app.inbox.undo(home.app.user_id, items["meeting"].id)
         assert {item.status for item in await home.items()} == {"pending"}
+
+    @pytest.mark.parametrize("days", [0, 1])
+    async def test_a_meeting_that_was_moved_is_not_shown_with_what_stands_at_another_time(
+        self, home: Home, google: Google, model: Model, days: int
+    ) -> None:
+        google.add_event("Dentist", NEXT_WEEK, NEXT_WEEK + timedelta(minutes=30))
+        _, parts = await propose(home, model, reply("See you."), meeting())
+        items = {item.kind: item for item in parts}
+        moved = meeting(NEXT_WEEK + timedelta(days=days), title="Plans").args
+        await home.decide(items["meeting"], "edit", {**items["meeting"].args, **moved})
+        await home.decide(items["draft"], "ignore")
+        again = await home.item(items["meeting"])
+        assert again.args["title"] == "Plans"
+        assert (again.conflicts, again.calendars) == ((["09:00-09:30 Dentist"], [ADA]) if days == 0 else ([], []))
 
 
 @in_one_loop

@@ -154,6 +154,18 @@ class TestBackInTheInbox:
         await look(home)
         assert google.drafts == []
 
+    async def test_a_letter_that_the_person_is_to_write_waits_again_and_is_no_draft(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        await home.sql("update accounts set mode = 'draft'")
+        model.script([[DONE]])
+        mail_id = await home.receive()
+        for to, out_of in (((), ["INBOX"]), (["INBOX"], ())):
+            google.person_moves(mail_id, to=to, out_of=out_of)
+            await look(home)
+        [item] = await home.pending()
+        assert (item.is_blank, google.drafts) == (True, [])
+
     async def test_a_question_whose_graph_was_cleared_away_is_asked_anew(
         self, home: Home, google: Google, model: Model
     ) -> None:

@@ -117,7 +117,7 @@ def became(item: Item) -> str:
             return f"Set aside: {because}, and nothing of this was done here."
         case "expired":
             why = item.ended_because if item.is_held else "it can no longer be answered"
-            return f"Too late: {why}, and nothing of it was done."
+            return f"Too late: {why}, and nothing of it was done here."
         case "pending":
             return ""
 
