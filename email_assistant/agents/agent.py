@@ -44,11 +44,13 @@ class Decided(TypedDict):
     edited: bool
     place: NotRequired[str]
     """Where it was to be done when the person was asked."""
+    anew: NotRequired[bool]
+    """Whether what they said of it can only mean that they want a proposal."""
 
 
-Word = Literal["", "blank", "told", "decided"]
-"""Of a person: none yet, or none since the assistant failed to do as it was told; none but to a blank proposal, which
-came to nothing again; what is to be done; that something is done, or not."""
+Word = Literal["", "told", "decided"]
+"""Of a person: none yet, or none since they wanted a proposal, or the assistant failed to do as it was told; what is to be
+done; that something is done, or not."""
 
 
 class FormField(TypedDict):

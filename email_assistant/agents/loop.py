@@ -199,7 +199,7 @@ class Loop:
             answers.insert(0, _with_edits(message, decisions))
         goto = self._next(message.tool_calls, decisions, [*ran_as.values()])
         word = _last_word(state.get("word", ""), decisions, ran_as)
-        if goto == self.finish and word in ("", "blank") and (blank := await self.agent.to_write(state["run"])):
+        if goto == self.finish and not word and (blank := await self.agent.to_write(state["run"])):
             why = _why_nothing([*state["messages"], *answers]) or "the assistant ended without an answer"
             return self._ask_to_write(*blank, why, answers)
         return Command(goto=goto, update={"messages": answers, "word": word})
@@ -216,7 +216,7 @@ class Loop:
         place = self.agent.place(name)
         asked = CallState(call=call, teaches=True, group=str(message.id), because=because, place=place)
         anew = {"decisions": Overwrite({}), "fields": {}, "steps": 0}
-        update = {"messages": [*answers, message], "word": "blank", **anew}
+        update = {"messages": [*answers, message], "word": "", **anew}
         return Command(goto=[Send(self._stage(call), asked)], update=update)
 
     def _is_judged(self, name: str, decision: Decided) -> bool:
@@ -366,7 +366,7 @@ def _last_word(before: Word, decisions: Mapping[str, Decided], ran: Mapping[str,
     if before == "decided" or does & {"run", "stop"}:
         return "decided"
     if "answer" in does:
-        return "blank" if before == "blank" else "told"
+        return "" if any(each.get("anew") for each in decisions.values()) else "told"
     is_refused = any(each["do"] == "say" for each in decisions.values()) or not all(each.well for each in ran.values())
     return "" if before == "told" and is_refused else before
 
@@ -416,7 +416,8 @@ def _decide(args: dict[str, Any], answer: Mapping[str, Any], place: str) -> Deci
         case "edit":
             return Decided(do="run", args=answer["args"], text="", asked=True, edited=True, place=place)
         case "response":
-            return Decided(do="answer", args=args, text=answer["args"], asked=True, edited=False)
+            anew = bool(answer.get("anew"))
+            return Decided(do="answer", args=args, text=answer["args"], asked=True, edited=False, anew=anew)
         case "ignore":
             return Decided(do="stop", args=args, text=_IGNORED, asked=True, edited=False)
         case other:

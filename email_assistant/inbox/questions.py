@@ -211,7 +211,18 @@ class Questions:
 
 def by_interrupt(answered: Iterable[Item]) -> dict[str, dict[str, Any]]:
     """What a run's graph is resumed with, of items with their answers."""
-    return {item.interrupt_id: dict(item.decision or {}) for item in answered if item.interrupt_id}
+    return {item.interrupt_id: _answer(item) for item in answered if item.interrupt_id}
+
+
+def _answer(item: Item) -> dict[str, Any]:
+    """The answer to an item, and of words whether they can only mean that the person wants a proposal: what else they say
+    may mean that none is needed."""
+    answer: dict[str, Any] = dict(item.decision or {})
+    if answer.get("type") != "response":
+        return answer
+    said = Refined.of(str(answer["args"]))
+    wants = item.kind == "question" or item.is_blank or said.by_key or said.letter is not None
+    return {**answer, "anew": wants}
 
 
 def _believed(item: Item) -> Item:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from email_assistant.inbox.items import Invalid, Item
-from email_assistant.inbox.refinements import Refined
+from email_assistant.inbox.refinements import REFINEMENTS, Refined
 from tests.doubles.google import Google
 from tests.doubles.model import Model, ToolCall, broken_tool, tool
 from tests.integration.conftest import Start
@@ -89,6 +89,38 @@ class TestNothingProposed:
         assert again.taken_back["args"]["response_text"] == "Dear Bob,\n\nnot on Friday."
         await home.answer(again, "response", "Try again")
         assert not (await blank(home)).taken_back
+
+    @pytest.mark.parametrize("typed", [None, "Dear Bob,\n\nnot on Friday."], ids=["a key", "a key, after typing"])
+    async def test_who_wanted_another_proposal_and_gets_none_can_write_it(
+        self, home: Home, google: Google, model: Model, typed: str | None
+    ) -> None:
+        model.script([[reply("Friday is fine.")], [DONE], [reply("Fine.")], [DONE]])
+        mail_id = await home.receive()
+        shorter = str(Refined(REFINEMENTS["shorter"].words, typed))
+        await home.answer((await home.pending())[0], "response", shorter)
+        item = await blank(home)
+        assert (item.taken_back["args"]["response_text"] if item.taken_back else None) == typed
+        await home.answer(item, "response", "Try again")
+        await home.answer((await home.pending())[0], "response", "No answer is needed.")
+        assert (await home.pending(), (await home.mail(mail_id)).state) == ([], "done")
+
+    async def test_who_answered_a_question_and_gets_no_proposal_can_write_it(self, home: Home, model: Model) -> None:
+        model.script([[tool("Question", content="On which day?")], [DONE]])
+        await home.receive()
+        await home.answer((await home.pending())[0], "response", "On Friday.")
+        await blank(home)
+
+    @pytest.mark.parametrize("words", ["Leave it.", "No answer is needed."])
+    async def test_who_typed_a_letter_keeps_it_whatever_they_say_of_it(
+        self, home: Home, model: Model, words: str
+    ) -> None:
+        model.script([[reply("Friday is fine.")], [DONE]])
+        await home.receive()
+        said = str(Refined(words, "Dear Bob, not on Friday."))
+        await home.answer((await home.pending())[0], "response", said)
+        item = await blank(home)
+        assert item.taken_back
+        assert item.taken_back["args"]["response_text"] == "Dear Bob, not on Friday."
 
     async def test_a_model_that_says_nothing_is_asked_twice(self, home: Home, model: Model) -> None:
         model.script(["", ""])
