@@ -1,14 +1,21 @@
-"""A mail's text part and its HTML part: one reading for both, where they say the same; where they don't, both."""
+"""A mail's text part and its HTML part, or several of a kind: one reading for all, where they say the same; where they
+don't, all of them."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from typing import Literal
 
-DIFFER = "its text part and its HTML part say different things; both are given here"
+DIFFER = "say different things; both are given here"
+
+Part = tuple[Literal["text", "HTML"], str]
+"""One of the parts of which a program shows the last that it can, and its text."""
 
 _MAX_READ = 200_000  # characters of each
 _RUN = 4  # words
-_MOST_LINES = 40  # of what only the other part says
+_MOST_LINES = 40  # of what only another part says
+_MOST_COMPARED = 4  # parts beside the one that is read
 _MAX_STUB = 400
 _STUB = re.compile(
     r"\bhtml\b|\bhtml-|(?:e-?mail|mail|message|correo|courriel|nachricht|bericht|messaggio)[ -]?"
@@ -40,15 +47,26 @@ def is_stub(plain: str, rich: str) -> bool:
     return words * 7 < len(rich.split()) or (bool(_STUB.search(plain)) and len(plain) < len(rich))
 
 
-def both(plain: str, rich: str) -> tuple[str, bool]:
-    """The plain part's text, and above it, where no history can take them for its own, the lines of the HTML part that
-    say something else; whether they differ in a number, an address, a link or a whole sentence."""
-    first, second = _Said.of(plain[:_MAX_READ]), _Said.of(rich[:_MAX_READ])
-    more = list(_strange(rich[:_MAX_READ], first))[:_MOST_LINES]
-    missing = next(_strange(plain[:_MAX_READ], second), None)
-    if more:
-        return "\n".join(["[Its HTML part says besides:]", *more, "", "[Its text part:]", plain]), True
-    return plain, missing is not None
+def together(parts: Sequence[Part]) -> tuple[str, str]:
+    """The first part's text, and above it, where no history can take them for its own, the lines of the others that say
+    something else; and in words, whether they differ in a number, an address, a link or a sentence."""
+    (kind, text), *others = parts
+    first, beyond = _Said.of(text[:_MAX_READ]), []
+    for kind_of_other, other in dict.fromkeys(others):
+        more = list(islice(_strange(other[:_MAX_READ], first), _MOST_LINES))
+        if more:
+            beyond += [f"[Its {'other ' * (kind_of_other == kind)}{kind_of_other} part says besides:]", *more, ""]
+    if beyond:
+        return "\n".join([*beyond, f"[Its {kind} part:]", text]), _differ(parts)
+    seconds = (_Said.of(other[:_MAX_READ]) for _, other in others[:_MOST_COMPARED])
+    is_alone = any(next(_strange(text[:_MAX_READ], second), None) is not None for second in seconds)
+    return text, _differ(parts) if is_alone else ""
+
+
+def _differ(parts: Sequence[Part]) -> str:
+    kinds = list(dict.fromkeys(kind for kind, _ in parts))
+    named = " and ".join(f"its {kind} part" for kind in kinds)
+    return f"{named if len(kinds) > 1 else f'{named}s'} {DIFFER}"
 
 
 @dataclass(frozen=True, slots=True)

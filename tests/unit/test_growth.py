@@ -215,8 +215,8 @@ READERS: Final[Mapping[str, Reader]] = {
     "a mail in parts": lambda text: mail(
         f"--b\n{text}\n--b--\n{text}", "html", "Content-Type: multipart/mixed; boundary=b"
     ),
-    "the HTML part beside the text part": lambda text: two_parts.both("See you then.", text),
-    "the text part beside the HTML part": lambda text: two_parts.both(text, "See you then."),
+    "the HTML part beside the text part": lambda text: two_parts.together([("text", "See you then."), ("HTML", text)]),
+    "the text part beside the HTML part": lambda text: two_parts.together([("text", text), ("HTML", "See you then.")]),
     "a stub beside a page": lambda text: (two_parts.is_stub(text, "See"), two_parts.is_stub("See it online", text)),
     "history and its introductions": history.reading,
     "history that may be stored": lambda text: history_of(

@@ -9,8 +9,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from email_assistant.mail.address import Address, is_valid_address, parse_addresses
+from email_assistant.mail.contents import contents
 from email_assistant.mail.message import Delivery, Mail, reply_address, reply_addresses
-from email_assistant.mail.parse import parse_bytes, parse_gmail
+from email_assistant.mail.parse import kept_apart, parse_bytes, parse_gmail
 from email_assistant.mail.prompt import for_prompt
 from email_assistant.mail.report import sentence
 
@@ -105,6 +106,24 @@ def test_parts_that_say_different_things_are_both_read(plain: str, rich: str, mo
     assert text == plain
     assert mail.note == "its text part and its HTML part say different things; both are given here"
     assert more in prompt(mail)
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "text/html"])
+def test_of_several_parts_of_a_kind_all_are_read_that_differ(kind: str) -> None:
+    first, last = part(kind, "Please pay Ann by Friday."), part(kind, "Please pay Eve 900 by Friday.")
+    mail = parse_bytes(multipart("alternative", first, last))
+    name = "text" if kind == "text/plain" else "HTML"
+    assert mail.text == (
+        f"[Its other {name} part says besides:]\nPlease pay Ann by Friday.\n\n"
+        f"[Its {name} part:]\nPlease pay Eve 900 by Friday."
+    )
+    assert mail.note == f"its {name} parts say different things; both are given here"
+
+
+def test_of_several_parts_that_say_the_same_one_is_read() -> None:
+    same = part("text/plain", "Please pay Ann by Friday.")
+    mail = parse_bytes(multipart("alternative", same, same, part("text/html", "<p>Please pay Ann by Friday.</p>")))
+    assert (mail.text, mail.note) == ("Please pay Ann by Friday.", "")
 
 
 def test_what_only_the_text_part_says_is_noted() -> None:
@@ -515,6 +534,24 @@ def test_gmail_text_kept_elsewhere_is_noted() -> None:
     mail = parse_gmail({"mimeType": "text/plain", "body": {"attachmentId": "A1", "size": 9_000_000}})
     assert mail.text == ""
     assert "too large" in mail.note
+
+
+def test_gmail_text_kept_elsewhere_is_fetched_unless_it_is_large() -> None:
+    disposition = {"name": "Content-Disposition", "value": 'inline; filename="letter.html"'}
+    rich: dict[str, Any] = {"mimeType": "text/html", "filename": "letter.html", "headers": [disposition],
+                            "body": {"attachmentId": "A1", "size": 33}}  # fmt: skip
+    sheet = {"mimeType": "text/csv", "filename": "a.csv", "body": {"attachmentId": "A2", "size": 33}}
+    huge = rich | {"body": {"attachmentId": "A3", "size": 9_000_000}}
+    payload = {"mimeType": "multipart/mixed", "parts": [rich, sheet, huge]}
+    note = parse_gmail({"mimeType": "multipart/mixed", "parts": [rich]}).note
+    assert note == "a text part could not be delivered with the mail"
+    apart = list(kept_apart(payload))
+    assert [body["attachmentId"] for body in apart] == ["A1"]
+    apart[0]["data"] = b64url(b"<p>Can you pay by Friday?</p>")
+    mail = parse_gmail(payload)
+    assert mail.text == "Can you pay by Friday?"
+    assert mail.note == "a text part was too large to be delivered with the mail"
+    assert contents(payload).html == "<p>Can you pay by Friday?</p>"
 
 
 @pytest.mark.parametrize("payload", [{}, {"headers": None, "parts": 3, "body": []}, {"headers": [None, {"name": 1}]},
