@@ -11,7 +11,7 @@ from html import unescape
 from lxml import etree
 
 from .charset import readable
-from .html_style import Element, Visibility, inline_style
+from .html_style import Element, Visibility, declared_in, is_tiny, words_of
 from .html_table import Table
 from .links import link_note
 
@@ -35,13 +35,12 @@ _NEW_LINE = frozenset(
         "footer",
         "form",
     }
-    | {"header", "hr", "li", "main", "nav", "section", "tr"}
+    | {"header", "hr", "li", "main", "nav", "section", "tr", "option", "text", "textarea"}
 )
 _NEW_PARAGRAPH = frozenset({"blockquote", "h1", "h2", "h3", "h4", "h5", "h6", "ol", "p", "pre", "table", "ul"})
 _CELLS = frozenset({"td", "th"})
 _STRUCK = frozenset({"s", "strike", "del"})
 
-_TINY = re.compile(r"(?<![-\w])(?:width|height):[012](?:px)?(?:;|$)")
 _FILE_NAME = re.compile(r"\S{1,200}\.(?:png|jpe?g|gif|svg|webp|bmp)", re.IGNORECASE)
 _FILLER = re.compile("(?:[\u034f\u00ad\u200b-\u200f\u2007\u2060\ufeff]\\s*){3,}")
 _TAG = re.compile(r"<[^<>]*>")
@@ -113,7 +112,9 @@ class _Renderer:
         elif tag == "li":
             self._bullet = self._next_bullet()
         elif tag == "img":
-            self._write(f" {_alternative_text(attributes)} ")
+            self._write(f" {_alternative_text(attributes)} " if self._seen.shows_pictures else "")
+        elif (said := words_of(tag, attributes)) and self._seen.shows_text:
+            self._write(f" {_BLANKS.sub(' ', said)} ")
         elif tag == "a":
             self._href, self._label = attributes.get("href", ""), []
         elif tag in ("ol", "ul"):
@@ -247,9 +248,8 @@ def _first_number(attributes: Mapping[str, str]) -> int:
 
 
 def _alternative_text(attributes: Mapping[str, str]) -> str:
-    style = inline_style(attributes)
     sizes = (attributes.get("width", ""), attributes.get("height", ""))
-    if any(size.strip() in ("0", "1", "2") for size in sizes) or _TINY.search(style):
+    if any(size.strip() in ("0", "1", "2") for size in sizes) or is_tiny(declared_in(attributes), ("width", "height")):
         return ""
     text = _BLANKS.sub(" ", attributes.get("alt", "")).strip()
     return "" if _FILE_NAME.fullmatch(text) else text[:300]

@@ -30,7 +30,7 @@ from email_assistant.gate.plain import called, words
 from email_assistant.gate.policy import GateSession, decide
 from email_assistant.gate.spoken import Spoken
 from email_assistant.inbox.describe import mail_as_text
-from email_assistant.mail import history, html_style, lookalike, two_parts
+from email_assistant.mail import css, history, lookalike, two_parts
 from email_assistant.mail.address import Address, address_of, in_ascii, is_recipient, parse_addresses, split_recipients
 from email_assistant.mail.charset import decode, decode_words, one_line
 from email_assistant.mail.compose import fingerprint, reply_subject
@@ -169,7 +169,7 @@ def stated(text: str) -> object:
 
 
 def sheet(text: str) -> object:
-    return html_style.hidden_classes(text), html_style.hides(html_style.inline_style({"style": text}))
+    return css.hidden_classes(text), css.declarations(text)
 
 
 def header(name: str) -> Reader:
