@@ -10,7 +10,7 @@ from . import invite, mime
 from .address import Address, parse_addresses
 from .charset import cut, decode, decode_words, one_line
 from .history import new_text
-from .html_text import html_to_text
+from .html_text import Beside, html_to_text
 from .inline_files import without_files
 from .message import Attachment, CalendarEvent, Mail
 from .mime import MimePart
@@ -159,6 +159,7 @@ class _MailReader:
         self._bulk = bulk
         self.attachments: list[Attachment] = []
         self.notes: list[str] = []
+        self._beside = Beside()
         self._invites: list[str] = []
         self._agendas: list[str] = []
         self.event: CalendarEvent | None = None
@@ -214,7 +215,7 @@ class _MailReader:
         if not parts:
             return ""
         # Mass mail has a text part for form's sake; who writes to one person means all.
-        text, differ = (parts[0][1], "") if self._bulk else together(parts)
+        text, differ = (parts[0][1], "") if self._bulk else together(parts, self._beside)
         if differ:
             self.notes.append(differ)
         return text
@@ -252,7 +253,7 @@ class _MailReader:
         if "-----BEGIN PGP MESSAGE-----" in text:
             self.notes.append(_encrypted("OpenPGP"))
         if part.mime_type == "text/html":
-            return html_to_text(text)
+            return html_to_text(text, self._beside)
         if part.param("format").lower() == "flowed":
             text = _unflow(text, delete_space=part.param("delsp").lower() == "yes")
         text, files = without_files(text)

@@ -65,8 +65,8 @@ def test_mail_without_subject_date_and_sender_is_not_dropped() -> None:
 
 
 def test_plain_alternative_is_preferred() -> None:
-    mail = parse_bytes(multipart("alternative", part("text/plain", "plain"), part("text/html", "<p>rich</p>")))
-    assert mail.text == "plain"
+    mail = parse_bytes(multipart("alternative", part("text/plain", "*plain*"), part("text/html", "<b>plain</b>")))
+    assert mail.text == "*plain*"
 
 
 @pytest.mark.parametrize(
@@ -96,6 +96,13 @@ def test_a_stub_is_one_however_short_the_html_is(stub: str) -> None:
         ("It is at https://a.example/x now.", "<p>It is <a href='https://b.example/x'>here</a> now.</p>", "b.example"),
         ("Hello Bob, all is well.", "<p>Hello Bob, all is well.</p><p>Send the key to the new tenant.</p>",
          "Send the key to the new tenant."),
+        ("Do not come to the party on Saturday.", "<p>Do come to the party on Saturday.</p>", "Do come to the party"),
+        ("We will meet at the station, and I will\r\nbring the keys.",
+         "<p>We will not meet at the station, and I will bring the keys.</p>", "will not meet"),
+        ("There is no hurry. Can you come to the house at noon?",
+         "<p>There is no hurry. Can you come to the house at noon? No.</p>", "at noon? No."),
+        ("I will come.", "<p>I won't come.</p>", "I won't come."),
+        ("Please send Ann 3 keys by noon.", "<p>Please send Ann 4 keys by noon.</p>", "4 keys"),
     ],
 )  # fmt: skip
 def test_parts_that_say_different_things_are_both_read(plain: str, rich: str, more: str) -> None:
@@ -103,7 +110,7 @@ def test_parts_that_say_different_things_are_both_read(plain: str, rich: str, mo
     besides, _, text = mail.text.partition("\n\n[Its text part:]\n")
     assert besides.startswith("[Its HTML part says besides:]\n")
     assert more in besides
-    assert text == plain
+    assert text == plain.replace("\r\n", "\n")
     assert mail.note == "its text part and its HTML part say different things; both are given here"
     assert more in prompt(mail)
 
@@ -126,11 +133,11 @@ def test_of_several_parts_that_say_the_same_one_is_read() -> None:
     assert (mail.text, mail.note) == ("Please pay Ann by Friday.", "")
 
 
-def test_what_only_the_text_part_says_is_noted() -> None:
-    plain = "Hello Bob, all is well. Send the key to the new tenant."
-    mail = parse_bytes(
-        multipart("alternative", part("text/plain", plain), part("text/html", "<p>Hello Bob, all is well."))
-    )
+@pytest.mark.parametrize("more", ["Send the key to the new tenant.", "No.", "See https://b.example/x"])
+def test_what_only_the_text_part_says_is_noted(more: str) -> None:
+    plain = f"Hello Bob, all is well, and there is no hurry. {more}"
+    rich = "<p>Hello Bob, all is well, and there is no hurry."
+    mail = parse_bytes(multipart("alternative", part("text/plain", plain), part("text/html", rich)))
     assert mail.text == plain
     assert "say different things" in mail.note
 
@@ -145,6 +152,10 @@ def test_what_only_the_text_part_says_is_noted() -> None:
         ("Tea: 3 EUR\r\nMilk: 1,20 EUR\r\n\r\nBest\r\nAnn <ann@example.org>\r\n+49 30 1234",
          "<table><tr><td>Tea:<td>3 EUR<tr><td>Milk:<td>1,20 EUR</table><p>Best<br>Ann &lt;"
          "<a href='mailto:ann@example.org'>ann@example.org</a>&gt;<br>+49 30 1234</p><img src=x alt='Logo'>"),
+        ("Hi Bob,\r\n\r\nit's in the report<https://a.example/x> - please read it \"soon\", as\r\nthe co-op of the "
+         "south-w est meets:\r\n\r\n  *   one\r\n  *   two\r\n\r\n[cid:image001.png@01DC]\r\n\r\nUnsubscribe: https://l.example/u",
+         "<img src=x width=99 alt='Our logo'><p>Hi Bob,</p><p>it’s in the <a href='https://a.example/x'>report</a> — "
+         "please read it “soon”, as the co&shy;-op of the south-west meets:</p><ul><li>one<li>two</ul>"),
     ],
 )  # fmt: skip
 def test_parts_that_say_the_same_are_read_once(plain: str, rich: str) -> None:
@@ -518,7 +529,11 @@ def test_gmail_payload() -> None:
                 "mimeType": "multipart/alternative",
                 "parts": [
                     {"mimeType": "text/plain", "filename": "", "body": {"data": b64url("Grüße".encode()), "size": 7}},
-                    {"mimeType": "text/html", "filename": "", "body": {"data": b64url(b"<p>rich"), "size": 7}},
+                    {
+                        "mimeType": "text/html",
+                        "filename": "",
+                        "body": {"data": b64url(b"<p>Gr&uuml;&szlig;e"), "size": 7},
+                    },
                 ],
             },
             {"mimeType": "image/png", "filename": "a.png", "body": {"attachmentId": "A1", "size": 1234}},
