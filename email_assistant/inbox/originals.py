@@ -14,7 +14,7 @@ from email_assistant.google.account import GoogleAccount
 from email_assistant.google.errors import GoogleError, NotFound
 from email_assistant.google.gmail import Gmail, Message
 from email_assistant.mail.contents import MOST_BYTES, File, MailContents, contents
-from email_assistant.mail.mime import kept_apart
+from email_assistant.mail.parse import kept_apart
 
 _APART = 3  # parts of one mail
 _SECONDS = 8.0  # for a mail without its files; somebody waits for the page
@@ -76,8 +76,8 @@ async def original(clients: Clients, account_id: UUID, mail_id: str | None) -> O
 
 
 async def message_of(gmail: Gmail, mail_id: str) -> Message:
-    """A mail with its invitations and what it reports, though they be files. Raises GoogleError, and of these NotFound
-    when it is gone."""
+    """A mail with its text, its invitations and what it reports, though they be files. Raises GoogleError, and of these
+    NotFound when it is gone."""
     message = await gmail.message(mail_id)
     for body in islice(kept_apart(message.payload), _APART):
         content = await gmail.attachment(mail_id, body["attachmentId"])

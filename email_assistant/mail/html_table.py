@@ -1,13 +1,11 @@
 """Where the rows and cells of a table stand among the lines of its text, and a row in one line."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from .html_style import inline_style
+from .html_style import declared_in
 
 _MAX_ROW = 300  # characters; the cells of a longer row keep their own lines
-_BORDER = re.compile(r"(?:^|;)border:[^;]*solid")
 
 
 @dataclass(slots=True)
@@ -35,7 +33,7 @@ class Table:
     def start_cell(self, tag: str, attributes: Mapping[str, str], line: int) -> None:
         self._cell_start = line
         self._has_loose_text = self._has_loose_text or line > self._told_up_to
-        self._has_grid = self._has_grid or tag == "th" or bool(_BORDER.search(inline_style(attributes)))
+        self._has_grid = self._has_grid or tag == "th" or "solid" in declared_in(attributes).get("border", "")
 
     def end_cell(self, lines: list[str]) -> None:
         if not self.holds_table:

@@ -6,14 +6,15 @@ otherwise lose its text (libxml2 cuts the tree) or exhaust the stack.
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from html import unescape
 
 from lxml import etree
 
 from .charset import readable
-from .html_style import Element, Visibility, inline_style
+from .html_style import Element, Visibility, declared_in, is_tiny, words_of
 from .html_table import Table
-from .links import link_note
+from .links import bare_url, host_of, link_note
 
 _MAX_DEPTH = 300  # beyond it tags are only stripped: each stray end tag costs libxml2 a walk over all open elements
 _CHUNK = 16_384  # characters: an exception from a handler stops lxml only at the end of what it was fed
@@ -35,13 +36,12 @@ _NEW_LINE = frozenset(
         "footer",
         "form",
     }
-    | {"header", "hr", "li", "main", "nav", "section", "tr"}
+    | {"header", "hr", "li", "main", "nav", "section", "tr", "option", "text", "textarea"}
 )
 _NEW_PARAGRAPH = frozenset({"blockquote", "h1", "h2", "h3", "h4", "h5", "h6", "ol", "p", "pre", "table", "ul"})
 _CELLS = frozenset({"td", "th"})
 _STRUCK = frozenset({"s", "strike", "del"})
 
-_TINY = re.compile(r"(?<![-\w])(?:width|height):[012](?:px)?(?:;|$)")
 _FILE_NAME = re.compile(r"\S{1,200}\.(?:png|jpe?g|gif|svg|webp|bmp)", re.IGNORECASE)
 _FILLER = re.compile("(?:[\u034f\u00ad\u200b-\u200f\u2007\u2060\ufeff]\\s*){3,}")
 _TAG = re.compile(r"<[^<>]*>")
@@ -49,16 +49,31 @@ _BLANKS = re.compile(r"\s+")
 _SIGNATURE_MARK = "-- "
 
 
-def html_to_text(html: str) -> str:
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What HTML holds beside its words."""
+
+    hosts: set[str] = field(default_factory=set)
+    """Where its links lead."""
+    pictures: set[str] = field(default_factory=set)
+    """What stands for its pictures."""
+
+
+def html_to_text(html: str, beside: Beside | None = None) -> str:
     """The text that a reader of the HTML sees, in lines; hidden parts, tracking pixels and layout are dropped.
 
-    Quoted mail is marked with `> ` as in plain text. Always returns, in time linear in the length."""
+    Quoted mail is marked with `> ` as in plain text. Always returns, in time linear in the length.
+
+    Args:
+        beside: gets what the HTML holds beside its words.
+    """
     html = readable(html)
-    return _render(html, show_hidden=False) or _render(html, show_hidden=True)
+    beside = beside or Beside()
+    return _render(html, beside, show_hidden=False) or _render(html, beside, show_hidden=True)
 
 
-def _render(html: str, *, show_hidden: bool) -> str:
-    renderer = _Renderer(show_hidden=show_hidden)
+def _render(html: str, beside: Beside, *, show_hidden: bool) -> str:
+    renderer = _Renderer(beside, show_hidden=show_hidden)
     parser = etree.HTMLParser(target=renderer, huge_tree=True, no_network=True)
     try:
         for start in range(0, len(html), _CHUNK):
@@ -86,7 +101,8 @@ class _TooDeepError(Exception):
 class _Renderer:
     """Receives lxml's parse events and writes lines."""
 
-    def __init__(self, *, show_hidden: bool) -> None:
+    def __init__(self, beside: Beside, *, show_hidden: bool) -> None:
+        self._beside = beside
         self._seen = Visibility(show_hidden=show_hidden)
         self._lines: list[str] = []
         self._line: list[str] = []
@@ -113,9 +129,14 @@ class _Renderer:
         elif tag == "li":
             self._bullet = self._next_bullet()
         elif tag == "img":
-            self._write(f" {_alternative_text(attributes)} ")
+            said = _alternative_text(attributes) if self._seen.shows_pictures else ""
+            self._beside.pictures.add(said)
+            self._write(f" {said} ")
+        elif (said := words_of(tag, attributes)) and self._seen.shows_text:
+            self._write(f" {_BLANKS.sub(' ', said)} ")
         elif tag == "a":
             self._href, self._label = attributes.get("href", ""), []
+            self._beside.hosts.add(host_of(bare_url(self._href)).removeprefix("www."))
         elif tag in ("ol", "ul"):
             self._counters.append(_first_number(attributes) - 1 if tag == "ol" else -1)
         elif tag in _STRUCK:
@@ -247,9 +268,8 @@ def _first_number(attributes: Mapping[str, str]) -> int:
 
 
 def _alternative_text(attributes: Mapping[str, str]) -> str:
-    style = inline_style(attributes)
     sizes = (attributes.get("width", ""), attributes.get("height", ""))
-    if any(size.strip() in ("0", "1", "2") for size in sizes) or _TINY.search(style):
+    if any(size.strip() in ("0", "1", "2") for size in sizes) or is_tiny(declared_in(attributes), ("width", "height")):
         return ""
     text = _BLANKS.sub(" ", attributes.get("alt", "")).strip()
     return "" if _FILE_NAME.fullmatch(text) else text[:300]

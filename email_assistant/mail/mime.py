@@ -19,7 +19,6 @@ MAX_DEPTH = 30
 _UUENCODINGS = ("x-uuencode", "uuencode", "x-uue", "uue")
 MAX_PARTS = 1_000  # parts of a whole message; the rest stays in the last one
 _MAX_HEADER_BYTES = 2_000_000
-_MAX_APART = 1_000_000  # bytes of a part that is fetched by itself
 _MAX_STRUCTURED_VALUE, _MAX_PARAMETERS = 4_000, 60
 """Characters and parameters of a Content-* field: the standard library's parameter parser is quadratic."""
 
@@ -80,7 +79,7 @@ def from_bytes(data: bytes) -> MimePart:
 
 def from_gmail(payload: Mapping[str, Any], depth: int = 0) -> MimePart:
     """The same tree from the `payload` of Gmail's `messages.get` with `format=full`. Any mapping makes a tree."""
-    headers = _headers((item.get("name"), item.get("value")) for item in _mappings(payload.get("headers")))
+    headers = _headers((item.get("name"), item.get("value")) for item in mappings(payload.get("headers")))
     declared = payload.get("mimeType")
     part = MimePart(headers, declared.lower() if isinstance(declared, str) and "/" in declared else _type(headers))
     name, body = payload.get("filename"), payload.get("body")
@@ -95,29 +94,11 @@ def from_gmail(payload: Mapping[str, Any], depth: int = 0) -> MimePart:
             part.attachment_id = key
         else:
             part.content = b""
-    inner = list(_mappings(payload.get("parts")))
+    inner = list(mappings(payload.get("parts")))
     part.truncated = bool(inner) and depth >= MAX_DEPTH
     if not part.truncated:
         part.parts = [from_gmail(item, depth + 1) for item in inner]
     return part
-
-
-def kept_apart(payload: Mapping[str, Any], depth: int = 0, *, in_report: bool = False) -> Iterator[dict[str, Any]]:
-    """The `body` of each part of Gmail's JSON that is read and whose content Gmail gives apart: a calendar, as where it
-    has a file name, and what a report says, and of which letter. Put what `attachmentId` names into `data`, and it is
-    read as what Gmail gives at once."""
-    name, body, declared = payload.get("filename"), payload.get("body"), str(payload.get("mimeType", "")).lower()
-    in_report = in_report or declared == "multipart/report"
-    inner = list(_mappings(payload.get("parts"))) if depth < MAX_DEPTH else []
-    if isinstance(body, dict) and body.get("attachmentId") and "data" not in body and not inner:
-        size = body.get("size")
-        is_read = (in_report and declared.startswith("message/")) or _is_calendar(
-            declared, name if isinstance(name, str) else ""
-        )
-        if is_read and isinstance(size, int) and size <= _MAX_APART:
-            yield body
-    for item in inner:
-        yield from kept_apart(item, depth + 1, in_report=in_report)
 
 
 def _is_calendar(mime_type: str, filename: str) -> bool:
@@ -255,5 +236,6 @@ def _filename(raw: str) -> str:
     return one_line(re.split(r"[/\\]", decode_words(readable(raw)))[-1])[:200]
 
 
-def _mappings(value: object) -> Iterator[Mapping[str, Any]]:
+def mappings(value: object) -> Iterator[Mapping[str, Any]]:
+    """The objects in what should be a list of them."""
     return (item for item in value if isinstance(item, Mapping)) if isinstance(value, list) else iter(())

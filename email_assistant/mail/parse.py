@@ -1,7 +1,7 @@
 """A message, from its bytes or from Gmail's JSON, to a `Mail`. Never raises, whatever it is given."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -10,17 +10,18 @@ from . import invite, mime
 from .address import Address, parse_addresses
 from .charset import cut, decode, decode_words, one_line
 from .history import new_text
-from .html_text import html_to_text
+from .html_text import Beside, html_to_text
 from .inline_files import without_files
 from .message import Attachment, CalendarEvent, Mail
 from .mime import MimePart
 from .report import delivery_report
-from .two_parts import DIFFER, both, is_stub
+from .two_parts import Part, is_stub, together
 
 _MAX_HEADER = mime.MOST_OF_A_LINE
 """Characters of a subject, a name or an address."""
 _META_CHARSET = re.compile(rb"<meta[^>]{0,200}charset=[\"']?([\w.:-]{1,40})", re.IGNORECASE)
 _MAX_DATE = 100
+_MAX_APART = 1_000_000  # bytes of a part that is fetched by itself
 _MAX_UNREADABLE = 0.1  # share of undecodable characters beyond which a text part isn't text
 
 _SIGNATURE_TYPES = {"application/pgp-signature", "application/pkcs7-signature", "application/x-pkcs7-signature"}
@@ -45,6 +46,23 @@ def parse_bytes(data: bytes) -> Mail:
 def parse_gmail(payload: Mapping[str, Any]) -> Mail:
     """Parse the `payload` of Gmail's `messages.get` with `format=full`."""
     return _mail(mime.from_gmail(payload))
+
+
+def kept_apart(payload: Mapping[str, Any], depth: int = 0, *, in_report: bool = False) -> Iterator[dict[str, Any]]:
+    """The `body` of each part of Gmail's JSON that is read and whose content Gmail gives apart, as it does where a part
+    has a file name: text, a calendar, and what a report says, and of which letter. Put what `attachmentId` names into
+    `data`, and it is read as what Gmail gives at once."""
+    body, declared = payload.get("body"), str(payload.get("mimeType", "")).lower()
+    in_report = in_report or declared == "multipart/report"
+    inner = list(mime.mappings(payload.get("parts"))) if depth < mime.MAX_DEPTH else []
+    if isinstance(body, dict) and body.get("attachmentId") and "data" not in body and not inner:
+        part = mime.from_gmail(payload)
+        reports = in_report and declared.startswith("message/")
+        is_read = reports or part.is_calendar or is_text(part, is_root=depth == 0)
+        if is_read and part.size is not None and part.size <= _MAX_APART:
+            yield body
+    for item in inner:
+        yield from kept_apart(item, depth + 1, in_report=in_report)
 
 
 def _mail(root: MimePart) -> Mail:
@@ -141,6 +159,7 @@ class _MailReader:
         self._bulk = bulk
         self.attachments: list[Attachment] = []
         self.notes: list[str] = []
+        self._beside = Beside()
         self._invites: list[str] = []
         self._agendas: list[str] = []
         self.event: CalendarEvent | None = None
@@ -185,21 +204,20 @@ class _MailReader:
         return "" if part.mime_type in _SIGNATURE_TYPES else self._read(part)
 
     def _read_alternative(self, part: MimePart) -> str:
-        plain, rich = "", ""
+        plain: list[str] = []
+        rich: list[str] = []
         for child in part.parts:
-            if child.mime_type == "text/x-amp-html":
-                continue
-            text = self._read(child)
-            if child.mime_type == "text/plain":
-                plain = plain or text
-            else:
-                rich = text or rich
-        if not rich or not plain or is_stub(plain, rich):
-            return rich or plain
-        # Mass mail has a text part for form's sake; who writes to one person means both.
-        text, differ = (plain, False) if self._bulk else both(plain, rich)
+            if child.mime_type != "text/x-amp-html" and (text := self._read(child)):
+                (plain if child.mime_type == "text/plain" else rich).append(text)
+        told = [text for text in plain if not rich or not is_stub(text, rich[-1])]
+        # The last of a kind is what a program shows.
+        parts: list[Part] = [*(("text", text) for text in reversed(told)), *(("HTML", text) for text in reversed(rich))]
+        if not parts:
+            return ""
+        # Mass mail has a text part for form's sake; who writes to one person means all.
+        text, differ = (parts[0][1], "") if self._bulk else together(parts, self._beside)
         if differ:
-            self.notes.append(DIFFER)
+            self.notes.append(differ)
         return text
 
     def _read_attached_mail(self, part: MimePart) -> str:
@@ -223,7 +241,8 @@ class _MailReader:
 
     def _read_text(self, part: MimePart) -> str:
         if part.content is None:
-            self.notes.append("a text part was too large to be delivered with the mail")
+            size = "was too large to be" if part.size is None or part.size > _MAX_APART else "could not be"
+            self.notes.append(f"a text part {size} delivered with the mail")
             self._attach(part)
             return ""
         text = text_of(part)
@@ -234,7 +253,7 @@ class _MailReader:
         if "-----BEGIN PGP MESSAGE-----" in text:
             self.notes.append(_encrypted("OpenPGP"))
         if part.mime_type == "text/html":
-            return html_to_text(text)
+            return html_to_text(text, self._beside)
         if part.param("format").lower() == "flowed":
             text = _unflow(text, delete_space=part.param("delsp").lower() == "yes")
         text, files = without_files(text)

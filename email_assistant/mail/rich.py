@@ -16,7 +16,7 @@ import nh3
 from lxml import etree
 
 from .charset import plain, readable
-from .html_style import SKIPPED, Visibility, hides, inline_style
+from .html_style import SKIPPED, Visibility, is_tiny, words_of
 from .links import host_of
 
 MOST_CHARACTERS: Final = 500_000  # of HTML, and twice as many once it is balanced; Gmail shows a fifth of that
@@ -27,15 +27,16 @@ _LONGEST_TEXT: Final = 2_000
 """Characters without a tag: the sanitiser takes the square of them to write those from U+0080 to U+00BF (nh3 0.3.8)."""
 
 _VOID: Final = frozenset({"br", "hr", "img", "col", "wbr"})
-_DROPPED: Final = SKIPPED | {"math", "frameset", "xmp", "plaintext", "head"}
-"""Left out with all that stands in them."""
+_LINES: Final = frozenset({"details", "summary", "option", "text", "textarea", "xmp", "plaintext"})
+"""What is shown as a line of its own: what its sender folds too, since a model reads it."""
 _TAGS: Final = frozenset(
     {"a", "abbr", "b", "big", "blockquote", "br", "caption", "center", "cite", "code", "col", "colgroup", "dd", "del"}
     | {"details", "div", "dl", "dt", "em", "font", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "i", "img", "ins", "kbd"}
     | {"li", "ol", "p", "pre", "q", "s", "samp", "small", "span", "strike", "strong", "sub", "summary", "sup", "table"}
     | {"tbody", "td", "tfoot", "th", "thead", "tr", "tt", "u", "ul", "var", "wbr"}
 )
-_SIZES: Final = {"width", "height"}
+_SIZES: Final = ("width", "height")
+_BOUNDS: Final = (*_SIZES, "max-width", "max-height")
 _BOX: Final = {"align", "valign", "bgcolor", *_SIZES}
 _ATTRIBUTES: Final[dict[str, set[str]]] = {
     "*": {"style", "dir", "lang", "align"},
@@ -61,12 +62,9 @@ _REFUSED_STYLE: Final = re.compile(r"[\\@<]|/\*|(?<!\brgb)(?<!\brgba)(?<!\bhsl)(
 """Escapes, functions but for colours, and lengths below zero, which lay one thing over another."""
 _LINK: Final = re.compile(r"https?://[^/\s]|mailto:\S", re.IGNORECASE)
 _SOURCE: Final = re.compile(r"(?:https?://[^/\s]|cid:)\S*", re.IGNORECASE)
-_BACKGROUND: Final = re.compile(
-    r"(?<![-\w])background\s{0,9}:\s{0,9}([a-z]{1,30}|#[0-9a-f]{3,8}|(?:rgb|hsl)a?\([^();]{1,60}\))\s{0,9}(?=;|!|$)",
-    re.IGNORECASE,
-)
-_INK: Final = re.compile(r"(?<![-\w])color\s{0,9}:[^;]*", re.IGNORECASE)
-_TINY: Final = re.compile(r"(?<![-\w])(?:max-)?(?:width|height):[012](?:px)?(?:;|$)")
+_PLAIN_COLOUR: Final = re.compile(r"[a-z]{1,30}|#[0-9a-f]{3,8}|(?:rgb|hsl)a?\([^();]{1,60}\)")
+_INK: Final = "#222"
+_INK_ON_DARK: Final = "#fff"
 _NEVER_CLOSED: Final = re.compile(r"<(wbr|embed|keygen|bgsound|source|track)\b[^<>]*>", re.IGNORECASE)
 """Elements that end where they begin, which libxml2 takes for open ones: it knows those of HTML 4."""
 _QUOTING: Final = re.compile(r"\b(?:gmail_quote|yahoo_quoted|protonmail_quote|zmail_extra)\b")
@@ -103,7 +101,7 @@ def sanitised(html: str, pictures: Mapping[str, str] | None = None) -> Rich:
     clean = nh3.clean(
         reader.html,
         tags=_TAGS,
-        clean_content_tags=_DROPPED,
+        clean_content_tags=SKIPPED | {"svg", "math", "select", "noscript", "textarea", "xmp", "plaintext", "head"},
         attributes=_ATTRIBUTES,
         attribute_filter=_filter(pictures or {}),
         allowed_classes=_CLASSES,
@@ -154,7 +152,6 @@ class _Reader:
         self._left_out = {"class", "id", *(["style"] if show_hidden else [])}
         self._written: list[str] = []
         self._open: list[str] = []  # what ends each open element
-        self._dropped_from = 0
         self._quoted_from = 0
         self._unseen_from = 0
         self._href = ""
@@ -173,25 +170,22 @@ class _Reader:
             raise NotShown
         self._open.append("")
         self._seen.open(tag, attributes)
-        if self._dropped_from:
-            return
-        if not self._unseen_from and (self._seen.is_hidden or _is_unseen(attributes)):
+        element = self._seen.elements[-1]
+        is_unseen = self._seen.is_hidden or element.hidden or is_tiny(element.declared, _BOUNDS)
+        if not self._unseen_from and is_unseen:
             self._unseen_from = len(self._open)
-        if tag in _DROPPED:
-            self._dropped_from = len(self._open)
-        elif tag == "img":
+        if tag == "img":
             self._picture(attributes)
-        elif tag in _TAGS and not self._seen.is_hidden:
+        elif (tag in _TAGS or tag in _LINES) and not self._seen.is_hidden:
             self._element(tag, attributes)
+        if (said := words_of(tag, attributes)) and self._seen.shows_text:
+            self._say(f" {said} ")
 
     def end(self, tag: str) -> None:
         self._seen.close()
-        if not self._dropped_from:
-            self._written.append(self._open[-1])
-            if tag == "a":
-                self._say_host()
-        elif len(self._open) == self._dropped_from:
-            self._dropped_from = 0
+        self._written.append(self._open[-1])
+        if tag == "a":
+            self._say_host()
         if len(self._open) == self._quoted_from:
             self._quoted_from = 0
         if len(self._open) == self._unseen_from:
@@ -200,8 +194,10 @@ class _Reader:
 
     def data(self, text: str) -> None:
         self._seen.read(text)
-        if self._dropped_from or not self._seen.shows_text:
-            return
+        if self._seen.shows_text:
+            self._say(text)
+
+    def _say(self, text: str) -> None:
         self.has_text = self.has_text or not text.isspace()
         for start in range(0, len(text), _LONGEST_TEXT):
             self._text(text[start : start + _LONGEST_TEXT])
@@ -219,8 +215,7 @@ class _Reader:
         self._written.append(escape(piece))
 
     def _element(self, tag: str, attributes: Mapping[str, str]) -> None:
-        if tag in ("details", "summary"):  # what its sender folds, a model reads
-            tag = "div"
+        tag = "div" if tag in _LINES else tag
         end = "" if tag in _VOID else f"</{tag}>"
         if not self._quoted_from and _quotes(tag, attributes):
             self._quoted_from = len(self._open)
@@ -229,19 +224,31 @@ class _Reader:
         if tag == "a":
             self._href, self._label = attributes.get("href", "").strip(), []
         kept = {name: value for name, value in attributes.items() if name not in self._left_out}
-        if "style" in kept:
-            kept["style"] = _BACKGROUND.sub(r"background-color:\1", kept["style"])
-        if self._seen.elements[-1].is_light_on_unknown:  # which is not shown: on white it could not be read
-            kept["style"] = _INK.sub("", kept.get("style", ""))
-            kept.pop("color", None)
+        if style := self._style(with_own="style" in kept):
+            kept["style"] = style
         self._written.append(f"<{tag}{_written(kept)}>")
         self._open[-1] = end
+
+    def _style(self, *, with_own: bool) -> str:
+        """The element's style as it is read, so that a browser reads none of it otherwise; and a colour to be seen in,
+        where its own is seen only by what is not shown here."""
+        element, parent = self._seen.elements[-1], self._seen.elements[-2:-1]
+        declared = dict(element.declared) if with_own else {}
+        if (behind := declared.get("background")) and _PLAIN_COLOUR.fullmatch(behind):
+            declared["background-color"] = behind
+        seen_in: list[str] = []
+        if element.ink == "unknown":  # no colour, perhaps, by which that of what holds it shows
+            seen_in = [f"color:{_INK}"] if "color" in declared and any(each.is_washed_out for each in parent) else []
+        elif element.is_washed_out and self._seen.shows_text:
+            declared.pop("color", None)
+            seen_in = [f"color:{_INK if element.is_on_light else _INK_ON_DARK}"]
+        return ";".join([*seen_in, *(f"{name}:{value}" for name, value in declared.items())])
 
     def _picture(self, attributes: Mapping[str, str]) -> None:
         source = attributes.get("src", "").strip()
         if not _SOURCE.fullmatch(source):
             source = ""
-        is_hidden = self._unseen_from > 0 or _has_tiny_sides(attributes)
+        is_hidden = self._unseen_from > 0 or not self._seen.shows_pictures or _has_tiny_sides(attributes)
         if source:
             (self.hidden if is_hidden else self.pictures)[source] = None
         if source in self._shown:
@@ -282,8 +289,3 @@ def _quotes(tag: str, attributes: Mapping[str, str]) -> bool:
 
 def _has_tiny_sides(attributes: Mapping[str, str]) -> bool:
     return any(attributes.get(name, "").strip().removesuffix("px") in ("0", "1", "2") for name in _SIZES)
-
-
-def _is_unseen(attributes: Mapping[str, str]) -> bool:
-    style = inline_style(attributes)
-    return hides(style) or _TINY.search(style) is not None

@@ -30,7 +30,7 @@ from email_assistant.gate.plain import called, words
 from email_assistant.gate.policy import GateSession, decide
 from email_assistant.gate.spoken import Spoken
 from email_assistant.inbox.describe import mail_as_text
-from email_assistant.mail import history, html_style, lookalike, two_parts
+from email_assistant.mail import css, history, lookalike, two_parts
 from email_assistant.mail.address import Address, address_of, in_ascii, is_recipient, parse_addresses, split_recipients
 from email_assistant.mail.charset import decode, decode_words, one_line
 from email_assistant.mail.compose import fingerprint, reply_subject
@@ -169,7 +169,7 @@ def stated(text: str) -> object:
 
 
 def sheet(text: str) -> object:
-    return html_style.hidden_classes(text), html_style.hides(html_style.inline_style({"style": text}))
+    return css.hidden_classes(text), css.declarations(text)
 
 
 def header(name: str) -> Reader:
@@ -215,8 +215,8 @@ READERS: Final[Mapping[str, Reader]] = {
     "a mail in parts": lambda text: mail(
         f"--b\n{text}\n--b--\n{text}", "html", "Content-Type: multipart/mixed; boundary=b"
     ),
-    "the HTML part beside the text part": lambda text: two_parts.both("See you then.", text),
-    "the text part beside the HTML part": lambda text: two_parts.both(text, "See you then."),
+    "the HTML part beside the text part": lambda text: two_parts.together([("text", "See you then."), ("HTML", text)]),
+    "the text part beside the HTML part": lambda text: two_parts.together([("text", text), ("HTML", "See you then.")]),
     "a stub beside a page": lambda text: (two_parts.is_stub(text, "See"), two_parts.is_stub("See it online", text)),
     "history and its introductions": history.reading,
     "history that may be stored": lambda text: history_of(

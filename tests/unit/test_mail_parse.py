@@ -9,8 +9,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from email_assistant.mail.address import Address, is_valid_address, parse_addresses
+from email_assistant.mail.contents import contents
 from email_assistant.mail.message import Delivery, Mail, reply_address, reply_addresses
-from email_assistant.mail.parse import parse_bytes, parse_gmail
+from email_assistant.mail.parse import kept_apart, parse_bytes, parse_gmail
 from email_assistant.mail.prompt import for_prompt
 from email_assistant.mail.report import sentence
 
@@ -64,8 +65,8 @@ def test_mail_without_subject_date_and_sender_is_not_dropped() -> None:
 
 
 def test_plain_alternative_is_preferred() -> None:
-    mail = parse_bytes(multipart("alternative", part("text/plain", "plain"), part("text/html", "<p>rich</p>")))
-    assert mail.text == "plain"
+    mail = parse_bytes(multipart("alternative", part("text/plain", "*plain*"), part("text/html", "<b>plain</b>")))
+    assert mail.text == "*plain*"
 
 
 @pytest.mark.parametrize(
@@ -95,6 +96,13 @@ def test_a_stub_is_one_however_short_the_html_is(stub: str) -> None:
         ("It is at https://a.example/x now.", "<p>It is <a href='https://b.example/x'>here</a> now.</p>", "b.example"),
         ("Hello Bob, all is well.", "<p>Hello Bob, all is well.</p><p>Send the key to the new tenant.</p>",
          "Send the key to the new tenant."),
+        ("Do not come to the party on Saturday.", "<p>Do come to the party on Saturday.</p>", "Do come to the party"),
+        ("We will meet at the station, and I will\r\nbring the keys.",
+         "<p>We will not meet at the station, and I will bring the keys.</p>", "will not meet"),
+        ("There is no hurry. Can you come to the house at noon?",
+         "<p>There is no hurry. Can you come to the house at noon? No.</p>", "at noon? No."),
+        ("I will come.", "<p>I won't come.</p>", "I won't come."),
+        ("Please send Ann 3 keys by noon.", "<p>Please send Ann 4 keys by noon.</p>", "4 keys"),
     ],
 )  # fmt: skip
 def test_parts_that_say_different_things_are_both_read(plain: str, rich: str, more: str) -> None:
@@ -102,16 +110,34 @@ def test_parts_that_say_different_things_are_both_read(plain: str, rich: str, mo
     besides, _, text = mail.text.partition("\n\n[Its text part:]\n")
     assert besides.startswith("[Its HTML part says besides:]\n")
     assert more in besides
-    assert text == plain
+    assert text == plain.replace("\r\n", "\n")
     assert mail.note == "its text part and its HTML part say different things; both are given here"
     assert more in prompt(mail)
 
 
-def test_what_only_the_text_part_says_is_noted() -> None:
-    plain = "Hello Bob, all is well. Send the key to the new tenant."
-    mail = parse_bytes(
-        multipart("alternative", part("text/plain", plain), part("text/html", "<p>Hello Bob, all is well."))
+@pytest.mark.parametrize("kind", ["text/plain", "text/html"])
+def test_of_several_parts_of_a_kind_all_are_read_that_differ(kind: str) -> None:
+    first, last = part(kind, "Please pay Ann by Friday."), part(kind, "Please pay Eve 900 by Friday.")
+    mail = parse_bytes(multipart("alternative", first, last))
+    name = "text" if kind == "text/plain" else "HTML"
+    assert mail.text == (
+        f"[Its other {name} part says besides:]\nPlease pay Ann by Friday.\n\n"
+        f"[Its {name} part:]\nPlease pay Eve 900 by Friday."
     )
+    assert mail.note == f"its {name} parts say different things; both are given here"
+
+
+def test_of_several_parts_that_say_the_same_one_is_read() -> None:
+    same = part("text/plain", "Please pay Ann by Friday.")
+    mail = parse_bytes(multipart("alternative", same, same, part("text/html", "<p>Please pay Ann by Friday.</p>")))
+    assert (mail.text, mail.note) == ("Please pay Ann by Friday.", "")
+
+
+@pytest.mark.parametrize("more", ["Send the key to the new tenant.", "No.", "See https://b.example/x"])
+def test_what_only_the_text_part_says_is_noted(more: str) -> None:
+    plain = f"Hello Bob, all is well, and there is no hurry. {more}"
+    rich = "<p>Hello Bob, all is well, and there is no hurry."
+    mail = parse_bytes(multipart("alternative", part("text/plain", plain), part("text/html", rich)))
     assert mail.text == plain
     assert "say different things" in mail.note
 
@@ -126,6 +152,10 @@ def test_what_only_the_text_part_says_is_noted() -> None:
         ("Tea: 3 EUR\r\nMilk: 1,20 EUR\r\n\r\nBest\r\nAnn <ann@example.org>\r\n+49 30 1234",
          "<table><tr><td>Tea:<td>3 EUR<tr><td>Milk:<td>1,20 EUR</table><p>Best<br>Ann &lt;"
          "<a href='mailto:ann@example.org'>ann@example.org</a>&gt;<br>+49 30 1234</p><img src=x alt='Logo'>"),
+        ("Hi Bob,\r\n\r\nit's in the report<https://a.example/x> - please read it \"soon\", as\r\nthe co-op of the "
+         "south-w est meets:\r\n\r\n  *   one\r\n  *   two\r\n\r\n[cid:image001.png@01DC]\r\n\r\nUnsubscribe: https://l.example/u",
+         "<img src=x width=99 alt='Our logo'><p>Hi Bob,</p><p>it’s in the <a href='https://a.example/x'>report</a> — "
+         "please read it “soon”, as the co&shy;-op of the south-west meets:</p><ul><li>one<li>two</ul>"),
     ],
 )  # fmt: skip
 def test_parts_that_say_the_same_are_read_once(plain: str, rich: str) -> None:
@@ -499,7 +529,11 @@ def test_gmail_payload() -> None:
                 "mimeType": "multipart/alternative",
                 "parts": [
                     {"mimeType": "text/plain", "filename": "", "body": {"data": b64url("Grüße".encode()), "size": 7}},
-                    {"mimeType": "text/html", "filename": "", "body": {"data": b64url(b"<p>rich"), "size": 7}},
+                    {
+                        "mimeType": "text/html",
+                        "filename": "",
+                        "body": {"data": b64url(b"<p>Gr&uuml;&szlig;e"), "size": 7},
+                    },
                 ],
             },
             {"mimeType": "image/png", "filename": "a.png", "body": {"attachmentId": "A1", "size": 1234}},
@@ -515,6 +549,24 @@ def test_gmail_text_kept_elsewhere_is_noted() -> None:
     mail = parse_gmail({"mimeType": "text/plain", "body": {"attachmentId": "A1", "size": 9_000_000}})
     assert mail.text == ""
     assert "too large" in mail.note
+
+
+def test_gmail_text_kept_elsewhere_is_fetched_unless_it_is_large() -> None:
+    disposition = {"name": "Content-Disposition", "value": 'inline; filename="letter.html"'}
+    rich: dict[str, Any] = {"mimeType": "text/html", "filename": "letter.html", "headers": [disposition],
+                            "body": {"attachmentId": "A1", "size": 33}}  # fmt: skip
+    sheet = {"mimeType": "text/csv", "filename": "a.csv", "body": {"attachmentId": "A2", "size": 33}}
+    huge = rich | {"body": {"attachmentId": "A3", "size": 9_000_000}}
+    payload = {"mimeType": "multipart/mixed", "parts": [rich, sheet, huge]}
+    note = parse_gmail({"mimeType": "multipart/mixed", "parts": [rich]}).note
+    assert note == "a text part could not be delivered with the mail"
+    apart = list(kept_apart(payload))
+    assert [body["attachmentId"] for body in apart] == ["A1"]
+    apart[0]["data"] = b64url(b"<p>Can you pay by Friday?</p>")
+    mail = parse_gmail(payload)
+    assert mail.text == "Can you pay by Friday?"
+    assert mail.note == "a text part was too large to be delivered with the mail"
+    assert contents(payload).html == "<p>Can you pay by Friday?</p>"
 
 
 @pytest.mark.parametrize("payload", [{}, {"headers": None, "parts": 3, "body": []}, {"headers": [None, {"name": 1}]},

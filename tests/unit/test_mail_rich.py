@@ -1,6 +1,7 @@
 """The HTML of a mail, as it may be looked at: what is left of it, how long it takes, and what stands beside it."""
 
 from datetime import UTC, datetime, timedelta
+from html import escape
 from html.parser import HTMLParser
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -359,8 +360,17 @@ class TestTimesOfACalendar:
         '<span style="font:0/0 a">9000</span>',
         '<span style="visibility:hidden">9000</span>',
         '<span style="opacity:0">9000</span>',
-        '<span style="mso-hide:all">9000</span>',
-        '<div style="max-height:0">9000</div>',
+        '<div style="max-height:0;overflow:hidden">9000</div>',
+        '<b style="opacity:0.0">9000</b>',
+        '<b style="opacity:1;opacity:0%">9000</b>',
+        '<b style="color:#ffffff00">9000</b>',
+        '<b style="display:none!important;display:block">9000</b>',
+        '<b style="display:block;display:none;display:nonsense">9000</b>',
+        "<b style=\"font-family:';display:block';DISPLAY/**/:/**/NO\\4e E\">9000</b>",
+        '<div style="visibility:hidden"><b>9000</b><img src=x alt="9000" width=90></div>',
+        '<div style="font-size:0"><b style="font-size:100%">9000</b></div>',
+        '<input type="hidden" value="9000"><input type="password" value="9000">',
+        "<canvas>9000</canvas><datalist><option>9000</datalist><svg><title>9000</title><desc>9000</desc></svg>",
         "<b hidden>9000</b>",
         "<style>.h{display:none} .a,.b{opacity:0}</style><b class=h>9000</b><b class=b>9000</b>",
     ],
@@ -386,6 +396,89 @@ def test_what_is_seen_or_all_there_is_is_read_and_shown(seen: str) -> None:
     shown = sanitised(seen).html
     assert "9000" in shown
     assert "none" not in shown
+
+
+SHOWN = "Can you pay 500 euros to me by Friday?"
+
+
+@pytest.mark.parametrize(
+    "style",
+    [
+        "display:none;display:block",
+        "/*display:none*/",
+        "font-family:'display:none'",
+        "font-family:'a;display:none'",
+        "font-family:'\n;display:none'",
+        "background:url(;display:none)",
+        "x{display:none}",
+        "display:none foo",
+        "display:block!important;display:none",
+        "display:none;d\\69splay:block",
+        "display:none;all:unset",
+        "opacity:0;opacity:1",
+        "opacity:0foo",
+        "mso-hide:all",
+        "max-height:0",
+        "max-height:0;overflow:hidden;padding:20px",
+        "visibility:hidden;visibility:visible",
+        "font-size:0;font-size:14px",
+        "font-size:0;font:14px arial",
+        "color:white;text-shadow:0 0 2px black",
+        "color:white;-webkit-text-fill-color:black",
+        "color:white;color:red",
+        "color:ffffff",
+    ],
+)
+def test_what_a_browser_shows_is_read_and_shown(style: str) -> None:
+    """Whatever a declaration that it does not go by would hide."""
+    check_shown(f'<p>Thanks</p><div style="{escape(style)}">{SHOWN}</div>')
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        f'<div style="visibility:hidden">x<p style="visibility:visible">{SHOWN}</p></div>',
+        f'<div style="color:white"><p style="color:red">{SHOWN}</p></div>',
+        f'<div style="color:white"><p style="color:oklch(20% 0 0)">{SHOWN}</p></div>',
+        f'<div style="color:white"><p style="text-shadow:0 0 2px black">{SHOWN}</p></div>',
+        f'<span style="max-height:0;overflow:hidden">{SHOWN}</span>',
+        f"<p hidden style=display:block>{SHOWN}</p>",
+        f"<style media=print>.x{{display:none}}</style><p class=x>{SHOWN}</p>",
+        f"<style>.x,:y(){{display:none}}</style><p class=x>{SHOWN}</p>",
+        f"<style>.x{{display:none}} #y{{display:block}}</style><p class=x id=y>{SHOWN}</p>",
+        f"<style>.x{{opacity:0}} .x{{opacity:1}}</style><p class=x>{SHOWN}</p>",
+        f"<style>.y{{content:'}} .x{{display:none}} '}}</style><p class=x>{SHOWN}</p>",
+        f"<style>@media (min-width:9999px){{.x{{display:none}}}}</style><p class=x>{SHOWN}</p>",
+        f"<style>.x{{display:none}}</style><p class=x style=display:block>{SHOWN}</p>",
+        f"<style>.x{{background:black}}</style><p class=x style=color:white>{SHOWN}</p>",
+        f"<noscript><p>{SHOWN}</p></noscript>",
+        f"<textarea>{SHOWN}</textarea>",
+        f'<textarea placeholder="{SHOWN}"></textarea>',
+        f'<input value="{SHOWN}">',
+        f'<input type=submit value="{SHOWN}">',
+        f'<input placeholder="{SHOWN}">',
+        f"<button>{SHOWN}</button>",
+        f"<select><option>Yes<option>{SHOWN}</select>",
+        f'<select><option label="{SHOWN}"></select>',
+        f"<svg><text>{SHOWN}</text></svg>",
+        f"<svg><foreignObject><p>{SHOWN}</p></foreignObject></svg>",
+        f"<math><mtext>{SHOWN}</mtext></math>",
+        f"<map>{SHOWN}</map>",
+        f"<xmp>{SHOWN}</xmp>",
+        f"<plaintext>{SHOWN}",
+    ],
+)
+def test_so_is_what_an_element_shows(html: str) -> None:
+    check_shown(f"<p>Thanks</p>{html}")
+
+
+def check_shown(html: str) -> None:
+    """Both read it, and the page in a colour that is not its paper's."""
+    assert SHOWN in html_to_text(html)
+    page = sanitised(html).html
+    assert SHOWN in page
+    assert page.rpartition("color:white")[2].count("color:") or "color:white" not in page
+    assert html_to_text(page).endswith(SHOWN)
 
 
 def test_text_that_the_page_would_hide_is_shown() -> None:
