@@ -49,8 +49,8 @@ class Decided(TypedDict):
 
 
 Word = Literal["", "told", "decided"]
-"""Of a person: none yet, or none since they wanted a proposal, or the assistant failed to do as it was told; what is to be
-done; that something is done, or not."""
+"""Of a person: none yet, or none since they wanted a proposal, or the assistant failed to do as it was told; what is to
+be done; that something is done, or not."""
 
 
 class FormField(TypedDict):

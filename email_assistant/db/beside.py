@@ -1,9 +1,10 @@
 """Which mail waits with the run of another one, as SQL: of mails `m` and runs `r`."""
 
-# A mail that asks less than the one that a run answers, and that somebody else wrote, waits with that run. What the
-# person had answered asks for an answer, whatever it was taken for.
+# A mail that asks less than the one that a run answers, and that somebody else wrote, or a program, waits with that
+# run. What the person had answered asks for an answer, whatever it was taken for.
 _ASKS_LESS = """m.classification = 'notify' and exists (
-    select from mails its where its.account_id = r.account_id and its.gmail_id = r.mail_id and its.sender <> m.sender
+    select from mails its where its.account_id = r.account_id and its.gmail_id = r.mail_id
+    and (its.sender <> m.sender or 'true' in (m.content->>'auto_submitted', m.content->>'bulk'))
     and (its.classification = 'respond'
          or exists (select from inbox_items i where i.run_id = r.id and i.kind <> 'notification')))"""
 # So does one of a stranger that came later: nobody whom the person has ever written to, and who had no part in the

@@ -215,8 +215,8 @@ def by_interrupt(answered: Iterable[Item]) -> dict[str, dict[str, Any]]:
 
 
 def _answer(item: Item) -> dict[str, Any]:
-    """The answer to an item, and of words whether they can only mean that the person wants a proposal: what else they say
-    may mean that none is needed."""
+    """The answer to an item, and of words whether they can only mean that the person wants a proposal: what else they
+    say may mean that none is needed."""
     answer: dict[str, Any] = dict(item.decision or {})
     if answer.get("type") != "response":
         return answer

@@ -224,19 +224,6 @@ class Conversations:
         )
         return await asyncio.to_thread(read_mails, rows)
 
-    async def has_more_waiting(self, thread_id: UUID, mail_id: str) -> bool:
-        """Whether anything waits in a thread beside a mail: a run for the person, or other mail for one."""
-        rows = await self._rows(
-            """select exists (select from runs where thread_id = %s and state = 'waiting')
-                   or exists (select from mails m where m.thread_id = %s and m.gmail_id <> %s and m.state = 'triaging'
-                              and not exists (select from runs r where r.id = m.run_id
-                                              and r.state in ('running', 'waiting', 'acting'))) as waits""",
-            thread_id,
-            thread_id,
-            mail_id,
-        )
-        return bool(rows[0]["waits"])
-
     async def covered(self, run_id: UUID) -> list[str]:
         """Gmail's ids of the mails that a run answers, were it to end now."""
         rows = await self._rows(

@@ -50,9 +50,6 @@ class Handover:
     async def __call__(self, run: Mapping[str, Any], triaged: Sorted, lease: Lease) -> Settled:
         run_id, stage = UUID(run["id"]), triaged.stage
         classification, reason = triaged.classification, triaged.reason
-        if classification != "ignore" and run["automatic"] and await self._is_beside_others(run, lease):
-            classification, stage = "ignore", "fixed"
-            reason = "automatic mail, while something waits in this conversation"
         if classification == "respond" and (why := await self._may_not_answer(run)):
             classification, reason, stage = "notify", why, "fixed"
         used = fires.noted(UUID(run["account_id"]), run["mail"], triaged.fired)
@@ -105,10 +102,6 @@ class Handover:
     def is_overtaken(self, covered: Collection[str], lease: Lease) -> bool:
         new = self._conversations.under(lease).new
         return any(not mail.own and mail.gmail_id not in covered for mail in new)
-
-    async def _is_beside_others(self, run: Mapping[str, Any], lease: Lease) -> bool:
-        """Automatic mail is never answered, so it doesn't take the place of mail or a draft that waits."""
-        return await self._conversations.has_more_waiting(lease.thread_id, run["mail"])
 
     async def _may_not_answer(self, run: Mapping[str, Any]) -> str | None:
         """Why no draft may be made: as `never_answered` says, or whoever was answered too often (reply loops)."""

@@ -36,6 +36,9 @@ def mail_texts(request: ModelRequest) -> list[str]:
     return [mail.text.strip() for mail in request.mails]
 
 
+LIST = {"List-Id": "<tea.example.net>", "Precedence": "list"}
+
+
 @in_one_loop
 class TestMailThatComesMeanwhile:
     """Nothing that arrives at a bad moment is swallowed."""
@@ -138,11 +141,35 @@ class TestMailThatComesMeanwhile:
 
         [waits] = await home.pending()
         assert (waits.id, waits.args) == (item.id, item.args)
-        assert [each["id"] for each in waits.newer] == [automatic]
-        assert (await home.mail(automatic)).state == "done"
-        assert "automatic mail" in await home.reason(automatic)
+        assert [(each["id"], each["classification"]) for each in waits.newer] == [(automatic, "notify")]
+        assert (await home.mail(automatic)).state == "waiting"
         await home.answer(item, "accept")
         assert [sent.text for sent in google.sent] == ["Friday is fine."]
+        assert await home.is_done(automatic)
+
+    @pytest.mark.parametrize("headers", [LIST, {"Auto-Submitted": "auto-generated"}], ids=["list", "automatic"])
+    @pytest.mark.parametrize("answer", ["ignore", "accept"])
+    async def test_a_question_by_a_list_is_seen_whatever_waits(
+        self, home: Home, google: Google, model: Model, headers: dict[str, str], answer: str
+    ) -> None:
+        model.script([[reply("Friday is fine."), DONE]])
+        asked = await home.receive()
+        by_list = await home.receive(
+            "Re: Lunch?", "Which room?", thread=asked, headers=headers, from_="Ben <ben@example.net>"
+        )
+        [item] = await home.pending()
+        assert [(each["id"], each["classification"]) for each in item.newer] == [(by_list, "notify")]
+        await home.answer(item, answer)
+        notices = [each.mail_id for each in await home.pending()]
+        assert notices == ([by_list] if answer == "ignore" else [])
+
+    async def test_of_two_by_a_list_each_is_seen(self, home: Home, model: Model) -> None:
+        first = await home.receive("Room", "Which room?", headers=LIST)
+        second = await home.receive("Re: Room", "And when?", headers=LIST, thread=first, from_="Ben <ben@example.net>")
+        assert {each.kind for each in await home.pending()} == {"notification"}
+        mails = {first: await home.mail(first), second: await home.mail(second)}
+        assert {mail.classification for mail in mails.values()} == {"notify"}
+        assert {mail.state for mail in mails.values()} == {"waiting"}
 
     async def test_a_forged_sender_supersedes_nothing_and_shows(self, home: Home, google: Google, model: Model) -> None:
         model.script([[reply("Friday is fine."), DONE]])
