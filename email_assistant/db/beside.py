@@ -28,3 +28,8 @@ BESIDE = f"({_ASKS_LESS} or {_STRANGERS} and {_ALL_DECIDED})"
 UNTOLD = f"""({_STRANGERS} or {_ASKS_LESS} and not exists (
     select from effects e join inbox_items i on i.run_id = e.run_id and i.call_id = e.call_id
     where e.run_id = r.id and e.state = 'done' and e.recipient is not null and i.decided_at > m.triaged_at))"""
+# Nor has it been answered if somebody else asked for it than whom the run answers, and no letter of it reached them.
+UNREACHED = """m.classification = 'respond' and exists (
+    select from mails its where its.account_id = r.account_id and its.gmail_id = r.mail_id and its.sender <> m.sender)
+    and not exists (select from effects e where e.run_id = r.id and e.state = 'done' and e.recipient is not null
+                    and addresses_in(e.args) @> array[m.sender])"""

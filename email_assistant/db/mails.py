@@ -10,12 +10,12 @@ from uuid import UUID
 
 from psycopg import AsyncCursor
 
-from email_assistant.db.beside import BESIDE, UNTOLD
+from email_assistant.db.beside import BESIDE, UNREACHED, UNTOLD
 from email_assistant.db.lease import HELD, Lease, RowChange
 from email_assistant.db.pool import Connection
 from email_assistant.db.statements import statements
 
-_SQL = statements("db", "mails.sql", beside=BESIDE, untold=UNTOLD, held=HELD)
+_SQL = statements("db", "mails.sql", beside=BESIDE, unreached=UNREACHED, untold=UNTOLD, held=HELD)
 
 
 async def _run(conn: Connection, statement: str, **given: object) -> AsyncCursor[dict[str, Any]]:

@@ -113,7 +113,7 @@ update mails set tries = 0, state = 'waiting', reason = %s where run_id = %s and
 update mails m set tries = 0, reason = coalesce(m.triage_reason, m.reason), state = case
     when %s = 'waiting' then 'waiting'
     when m.classification <> 'ignore' and (r.input->>'triage_only')::boolean then 'triaging'
-    when {untold} then 'triaging' else 'done' end
+    when {untold} or {unreached} then 'triaging' else 'done' end
 from runs r where r.id = m.run_id and r.id = %s and {held} returning m.gmail_id
 
 -- name: failed

@@ -163,6 +163,37 @@ class TestMailThatComesMeanwhile:
         notices = [each.mail_id for each in await home.pending()]
         assert notices == ([by_list] if answer == "ignore" else [])
 
+    @pytest.mark.parametrize("answer", ["accept", "ignore"])
+    async def test_who_asked_before_somebody_else_did_is_answered_too(
+        self, home: Home, google: Google, model: Model, answer: str
+    ) -> None:
+        model.script(
+            [
+                [reply("Yes.")],
+                [reply("The keys are here.", email_address="ted@example.net"), DONE],
+                [reply("Yes."), DONE],
+            ]
+        )
+        asked = await home.receive("Fair", "Do you come to the fair?")
+        await home.receive("Re: Fair", "And the keys?", thread=asked, from_="Ted <ted@example.net>")
+        [item] = await home.pending()
+        assert item.args["email_address"] == "ted@example.net"
+        await home.answer(item, answer)
+        [again] = await home.pending()
+        assert (again.mail_id, again.args["email_address"]) == (asked, "bob@example.org")
+        await home.answer(again, "accept")
+        assert await home.pending() == []
+
+    async def test_whom_the_answer_to_another_reached_is_answered(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        to_both = reply("At nine.", email_address="ted@example.net", additional_recipients=["bob@example.org"])
+        model.script([[reply("Yes.")], [to_both, DONE]])
+        asked = await home.receive("Fair", "When is the fair?")
+        await home.receive("Re: Fair", "I ask that, too.", thread=asked, from_="Ted <ted@example.net>")
+        await home.answer((await home.pending())[0], "accept")
+        assert (await home.pending(), await home.is_done(asked)) == ([], True)
+
     async def test_of_two_by_a_list_each_is_seen(self, home: Home, model: Model) -> None:
         first = await home.receive("Room", "Which room?", headers=LIST)
         second = await home.receive("Re: Room", "And when?", headers=LIST, thread=first, from_="Ben <ben@example.net>")
