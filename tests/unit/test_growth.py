@@ -314,10 +314,10 @@ def grows_faster(read: Reader, text: Callable[[int], str], measurable: float = M
 
 
 def ratio(read: Reader, text: Callable[[int], str], length: int, least: float = 0) -> float:
-    """By the least of three times of each, as far as it takes so many to tell; 0 if the longer one takes less than the
+    """By the least of five times of each, as far as it takes so many to tell; 0 if the longer one takes less than the
     least."""
     small = large = float("inf")
-    for _ in range(3):
+    for _ in range(5):
         small = min(small, seconds(read, text(length)))
         large = min(large, seconds(read, text(GROWTH * length)))
         if large <= ENOUGH * small:
