@@ -4,7 +4,8 @@
 # run. What the person had answered asks for an answer, whatever it was taken for.
 _ASKS_LESS = """m.classification = 'notify' and exists (
     select from mails its where its.account_id = r.account_id and its.gmail_id = r.mail_id
-    and (its.sender <> m.sender or 'true' in (m.content->>'auto_submitted', m.content->>'bulk'))
+    and (its.sender <> m.sender
+         or its.gmail_id <> m.gmail_id and 'true' in (m.content->>'auto_submitted', m.content->>'bulk'))
     and (its.classification = 'respond'
          or exists (select from inbox_items i where i.run_id = r.id and i.kind <> 'notification')))"""
 # So does one of a stranger that came later: nobody whom the person has ever written to, and who had no part in the

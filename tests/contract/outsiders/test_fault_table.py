@@ -20,7 +20,7 @@ from tests.databases import databases
 from tests.doubles.daemon import Daemon, Item
 from tests.doubles.emulator import EmulatedGoogle
 from tests.doubles.front import Call
-from tests.doubles.model import Answer, Model, ModelRequest, tool
+from tests.doubles.model import Answer, Model, ModelRequest
 from tests.integration.scene import ADA, BOB, DONE, NEXT_WEEK, meeting, reply
 
 Operation = Literal["read", "modify", "send", "event insert"]
@@ -84,7 +84,7 @@ class Seen:
 
     def waiting(self, count: int) -> list[Item]:
         self.look()
-        items = [item for item in self.daemon.items(status="pending") if item["kind"] != "question"]
+        items = [item for item in self.daemon.items(status="pending") if item["kind"] != "notification"]
         return items if len(items) == count else []
 
     def waits_for_login(self) -> bool:
@@ -92,9 +92,9 @@ class Seen:
         return bool(account_of(self.daemon)["state"] == "login")
 
     def look(self) -> None:
-        """A question is answered, so that its mail is done without a letter."""
-        for item in self.daemon.items(status="pending", kind="question"):
-            self.daemon.answer(item, "response", "It is.")
+        """A notice is answered, so that its mail is done without a letter."""
+        for item in self.daemon.items(status="pending", kind="notification"):
+            self.daemon.answer(item, "response", "It is done.")
         for mail in self.daemon.mails():
             self.mails[mail["id"]] |= {reason for reason in [mail["reason"] or ""] if reason.startswith("waiting: ")}
         self.account |= {error for error in [account_of(self.daemon)["last_error"]] if error}
@@ -107,6 +107,7 @@ def daemon(
     google: EmulatedGoogle,
     model: Model,
 ) -> Iterator[Daemon]:
+    model.on_triage(lambda request: "respond" if operation_of(request) in WRITES else "notify")
     model.script(proposed)
     home = tmp_path_factory.mktemp("home")
     # Without labels the only change of a message is that it is marked as read.
@@ -123,12 +124,16 @@ def daemon(
 
 def proposed(request: ModelRequest) -> Answer:
     """A mail's subject says what is to be done about it."""
-    operation, _, fault = request.mail.subject.partition(": ")
+    operation, fault = operation_of(request), request.mail.subject.partition(": ")[2]
     start = NEXT_WEEK + timedelta(hours=2 * [*ROWS, REVOKED].index(fault)) if operation == "event insert" else NEXT_WEEK
     return {
         "send": [reply(request.mail.subject), DONE],
         "event insert": [meeting(start, title=request.mail.subject), DONE],
-    }.get(operation, [tool("Question", content="Is it done?")] if request.step == 0 else [DONE])
+    }.get(operation, [DONE])
+
+
+def operation_of(request: ModelRequest) -> str:
+    return request.mail.subject.partition(":")[0]
 
 
 def account_of(daemon: Daemon) -> Item:
