@@ -19,9 +19,10 @@ from tests.integration.scene import BERLIN, DONE, NEXT_WEEK, meeting, reply
 
 EVE = "eve@evil.example.net"
 SAID = "The PIN is 4711. It costs 1,250 EUR, in Rotterdam Zuid."
-TODAY = f"{datetime.now(BERLIN):%-d %B %Y}"
+WRITTEN = datetime.now(BERLIN).replace(hour=12) - timedelta(days=1)  # never near a midnight that comes meanwhile
+DAY = f"{WRITTEN:%-d %B %Y}"
 NEW = f"New recipient, never written to before: {EVE}"
-LEAK = f"From Bob Berg's mail of {TODAY}, which {EVE} has not seen, as far as is known: “4711”"
+LEAK = f"From Bob Berg's mail of {DAY}, which {EVE} has not seen, as far as is known: “4711”"
 OWN = "Said by nobody before, so it is the assistant's own: “1,250 EUR”, “Rotterdam Zuid”"
 REFUSAL: dict[str, Any] = {"match": "drafts.send", "status": 400, "reason": "failedPrecondition"}
 
@@ -36,7 +37,8 @@ async def http(home: Home) -> AsyncIterator[httpx.AsyncClient]:
 async def proposed(home: Home, model: Model, *more: Any, text: str = SAID) -> Item:
     """Bob's PIN, a price and a town, in a letter to Bob and Eve."""
     model.script(lambda _: [reply(text, additional_recipients=[EVE]), *more, DONE])
-    await home.receive(text="Does Friday suit you? My PIN is 4711.")
+    age = datetime.now(BERLIN) - WRITTEN
+    await home.receive(text="Does Friday suit you? My PIN is 4711.", age=age)
     [draft] = [item for item in await home.pending() if item.kind == "draft"]
     return draft
 
@@ -78,7 +80,7 @@ class TestTold:
             ("unfounded", "1,250 EUR"),
             ("unfounded", "Rotterdam Zuid"),
         ]
-        assert [mark["source"] for mark in marks] == ["", f"Bob Berg's mail of {TODAY}", "", ""]
+        assert [mark["source"] for mark in marks] == ["", f"Bob Berg's mail of {DAY}", "", ""]
         assert marks[2]["text"] == "Said by nobody before, so it is the assistant's own: “1,250 EUR”"
 
     async def test_of_very_many_a_row_names_the_first(self, home: Home, model: Model, http: httpx.AsyncClient) -> None:

@@ -1,6 +1,6 @@
 """What drafts are written by: letters that the person sent before, if they want that; and what is told of them."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import httpx
@@ -20,14 +20,15 @@ pytestmark = in_one_loop
 EVE = "Eve Ek <eve@example.net>"
 TO_BOB = "Bob Berg <bob@example.org>"
 PRICE = "Dear Eve, the walnut table is 1,250 EUR, and I bring it round. Ada"
-BEFORE = timedelta(days=40)
-DAY = f"{(datetime.now(UTC) - BEFORE).astimezone(BERLIN):%-d %B %Y}"
+WRITTEN = datetime.now(BERLIN).replace(hour=12) - timedelta(days=40)  # never near a midnight that comes meanwhile
+DAY = f"{WRITTEN:%-d %B %Y}"
 
 
 def wrote(google: Google, to: str, text: str, *, subject: str = "Re: Walnut table", **headers: str) -> str:
     """The person answered somebody, some time ago."""
     more = {"To": to, "In-Reply-To": "<asked@example.net>", **headers}
-    return google.deliver("Ada <ada@example.com>", subject, text, labels=("SENT",), headers=more, age=BEFORE)
+    age = datetime.now(BERLIN) - WRITTEN
+    return google.deliver("Ada <ada@example.com>", subject, text, labels=("SENT",), headers=more, age=age)
 
 
 async def drafted(home: Home, model: Model, says: str = "Friday suits me.", **mail: Any) -> Item:
@@ -126,9 +127,8 @@ async def test_only_answers_that_they_wrote_themselves_are_shown(
 ) -> None:
     async with open_home(past_mail=True, backfill_days=90) as home:
         wrote(google, EVE, "I am away until Monday: walnut table.", **{"Auto-Submitted": "auto-replied"})
-        google.deliver(
-            "Ada <ada@example.com>", "Walnut table", "My first word.", labels=("SENT",), headers={"To": EVE}, age=BEFORE
-        )
+        ada, before, to = "Ada <ada@example.com>", timedelta(days=40), {"To": EVE}
+        google.deliver(ada, "Walnut table", "My first word.", labels=("SENT",), headers=to, age=before)
         item = await drafted(home, model, "The assistant's own walnut words.")
         assert shown(model) == ""
         await home.answer(item, "accept")
@@ -155,7 +155,7 @@ async def test_letters_of_the_past_that_was_fetched_for_a_rehearsal_serve_too(
     async with open_home(past_mail=True, backfill_days=0) as home:
         wrote(google, EVE, PRICE)
         account, past = await home.account(), PastMails(home.app.pool, home.app.clients)
-        since = datetime.now(BERLIN) - 2 * BEFORE
+        since = datetime.now(BERLIN) - timedelta(days=80)
         await past.fetch(account, (await past.look(account, since)).missing)
         item = await drafted(home, model, "Hi Bob, it is 1,250 EUR.")
         assert f"<letter>\n{PRICE}\n</letter>" in shown(model)
