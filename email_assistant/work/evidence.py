@@ -74,7 +74,7 @@ _CALLED: Final = {
 }
 """What the person knows the answers of our own tools as."""
 
-_KEPT: Final = 128  # indexes of each kind, of up to a megabyte; most are of some kilobytes
+_KEPT: Final = 32  # indexes of each kind: most take kilobytes, those of the longest texts three megabytes
 
 _read = lru_cache(maxsize=_KEPT)(provenance.read)
 _answer = lru_cache(maxsize=_KEPT)(answers.answer)
