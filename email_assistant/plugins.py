@@ -1,19 +1,33 @@
-"""What other installed distributions add to the program, by entry points: servers of tools, mail providers, agents.
+"""What is added to the program: the features in our folder of that name, and what other installed distributions add by
+entry points: servers of tools, mail providers, agents, features.
 
 It is code that whoever installs the program has chosen to run in it. It takes the place of nothing of ours, and is
-loaded where somebody names it, not before.
+loaded where somebody names it, not before; features are loaded at the start.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Final, Literal, TypeVar, get_args
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
 
 from email_assistant.errors import AssistantError
 
-Kind = Literal["tools", "mail_providers", "agents"]
+if TYPE_CHECKING:
+    from typer import Typer
+
+Kind = Literal["tools", "mail_providers", "agents", "features"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 T = TypeVar("T")
+_FOLDER: Final = Path(__file__).parent / "features"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Feature:
+    """All that one feature tells the program of itself. What it names is imported when it is asked for."""
+
+    add_commands: "Callable[[Typer], object] | None" = None
 
 
 class BadPlugin(AssistantError):
@@ -58,7 +72,7 @@ class Plugin:
 
 
 def plugins(kind: Kind) -> list[Plugin]:
-    """All that installed distributions add of a kind, by name."""
+    """All that other installed distributions add of a kind, by name."""
     return sorted(
         (
             Plugin(kind, entry.name, f"{entry.dist.name} {entry.dist.version}" if entry.dist else "?", entry)
@@ -66,6 +80,21 @@ def plugins(kind: Kind) -> list[Plugin]:
         ),
         key=lambda plugin: (plugin.name, plugin.distribution),
     )
+
+
+def features(complain: Callable[[str], None]) -> Iterator[Feature]:
+    """Ours, then those of other distributions. `complain`: is told of one that can't be used, and goes without it."""
+    yield from (_ours(folder.name).made(Feature) for folder in iter_modules([str(_FOLDER)]))
+    for each in plugins("features"):
+        try:
+            yield each.made(Feature)
+        except BadPlugin as bad:
+            complain(str(bad))
+
+
+def _ours(name: str) -> Plugin:
+    group = "email_assistant.features"
+    return Plugin("features", name, "email-assistant", EntryPoint(name, f"{group}.{name}:feature", group))
 
 
 def plugin(kind: Kind, name: str) -> Plugin:

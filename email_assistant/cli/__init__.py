@@ -7,10 +7,8 @@ import typer
 from email_assistant.cli import (
     accounts,
     agents,
-    auction,
     auth,
     backup,
-    bench,
     chat,
     evaluate,
     export,
@@ -30,8 +28,9 @@ from email_assistant.cli import (
     stop,
     tools,
 )
-from email_assistant.cli.context import check_arguments, ensure_output, flush_output, print_version
+from email_assistant.cli.context import check_arguments, complain, ensure_output, flush_output, print_version
 from email_assistant.cli.everywhere import WithCommonOptions
+from email_assistant.plugins import features
 
 app = typer.Typer(
     name="email-assistant",
@@ -57,7 +56,7 @@ def options(
 for command in (
     *(run.demo, run.up, run.api, run.scheduler, run.worker, mails.retry, mails.why),
     *(health.status, health.doctor, health.activity, backup.backup, backup.restore, export.export),
-    *(auction.auction, agents.agent, rehearse.rehearse, replay.replay),
+    *(agents.agent, rehearse.rehearse, replay.replay),
 ):
     app.command(command.__name__)(command)
 for name, command in (("stop", stop.stop), ("go-on", stop.go_on), ("rotate-key", keys.rotate_key)):
@@ -65,9 +64,12 @@ for name, command in (("stop", stop.stop), ("go-on", stop.go_on), ("rotate-key",
 for name, group in (
     *(("auth", auth), ("account", accounts), ("inbox", inbox), ("chat", chat), ("mails", mails), ("memory", memory)),
     *(("notify", notify), ("session", session), ("forget", forget), ("mcp", mcp), ("tools", tools), ("gate", gate)),
-    *(("bench", bench), ("eval", evaluate)),
+    *(("eval", evaluate),),
 ):
     app.add_typer(group.app, name=name)
+for feature in features(complain):
+    if feature.add_commands:
+        feature.add_commands(app)
 
 
 def main() -> None:

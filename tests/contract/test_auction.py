@@ -14,13 +14,11 @@ from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from pydantic import SecretStr
 
-from email_assistant.agents.auction.backends import opened_tools
-from email_assistant.agents.auction.bidders import NAMES, ModelBidder, RuleBidder
-from email_assistant.agents.auction.episode import Episode, play
-from email_assistant.agents.auction.graph import AuctionAgent
-from email_assistant.agents.auction.lots import read_lots
-from email_assistant.agents.auction.rules import Terms
 from email_assistant.app import open_models
+from email_assistant.features.auction.bidders import NAMES, ModelBidder, RuleBidder
+from email_assistant.features.auction.episode import AuctionAgent, Episode, play
+from email_assistant.features.auction.rules import Terms, read_lots
+from email_assistant.features.auction.tools import opened_tools
 from email_assistant.settings import Settings
 from tests.benchmark.canned_model import CannedModel
 from tests.doubles import warm

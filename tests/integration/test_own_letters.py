@@ -24,11 +24,15 @@ WRITTEN = datetime.now(BERLIN).replace(hour=12) - timedelta(days=40)  # never ne
 DAY = f"{WRITTEN:%-d %B %Y}"
 
 
+def age() -> timedelta:
+    """Since it was written."""
+    return datetime.now(BERLIN) - WRITTEN
+
+
 def wrote(google: Google, to: str, text: str, *, subject: str = "Re: Walnut table", **headers: str) -> str:
     """The person answered somebody, some time ago."""
     more = {"To": to, "In-Reply-To": "<asked@example.net>", **headers}
-    age = datetime.now(BERLIN) - WRITTEN
-    return google.deliver("Ada <ada@example.com>", subject, text, labels=("SENT",), headers=more, age=age)
+    return google.deliver("Ada <ada@example.com>", subject, text, labels=("SENT",), headers=more, age=age())
 
 
 async def drafted(home: Home, model: Model, says: str = "Friday suits me.", **mail: Any) -> Item:
@@ -127,8 +131,9 @@ async def test_only_answers_that_they_wrote_themselves_are_shown(
 ) -> None:
     async with open_home(past_mail=True, backfill_days=90) as home:
         wrote(google, EVE, "I am away until Monday: walnut table.", **{"Auto-Submitted": "auto-replied"})
-        ada, before, to = "Ada <ada@example.com>", timedelta(days=40), {"To": EVE}
-        google.deliver(ada, "Walnut table", "My first word.", labels=("SENT",), headers=to, age=before)
+        google.deliver(
+            "Ada <ada@example.com>", "Walnut table", "My first word.", labels=("SENT",), headers={"To": EVE}, age=age()
+        )
         item = await drafted(home, model, "The assistant's own walnut words.")
         assert shown(model) == ""
         await home.answer(item, "accept")
@@ -155,7 +160,7 @@ async def test_letters_of_the_past_that_was_fetched_for_a_rehearsal_serve_too(
     async with open_home(past_mail=True, backfill_days=0) as home:
         wrote(google, EVE, PRICE)
         account, past = await home.account(), PastMails(home.app.pool, home.app.clients)
-        since = datetime.now(BERLIN) - timedelta(days=80)
+        since = WRITTEN - timedelta(days=40)
         await past.fetch(account, (await past.look(account, since)).missing)
         item = await drafted(home, model, "Hi Bob, it is 1,250 EUR.")
         assert f"<letter>\n{PRICE}\n</letter>" in shown(model)

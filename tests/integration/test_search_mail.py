@@ -14,7 +14,7 @@ from tests.doubles.google import Google
 from tests.doubles.model import Model, tool
 from tests.integration.home import Home, OpenHome, in_one_loop
 from tests.integration.scene import DONE, reply
-from tests.integration.test_own_letters import BEFORE, DAY, EVE, TO_BOB, wrote
+from tests.integration.test_own_letters import DAY, EVE, TO_BOB, age, wrote
 
 pytestmark = in_one_loop
 
@@ -22,7 +22,7 @@ LOOK = tool("search_mail_tool", words="table price")
 
 
 def came(google: Google, from_: str, text: str, subject: str = "Table") -> str:
-    return google.deliver(from_, subject, text, age=BEFORE)
+    return google.deliver(from_, subject, text, age=age())
 
 
 async def drafted(home: Home, model: Model, says: str, **more: Any) -> Item:
@@ -69,7 +69,7 @@ async def test_what_is_told_of_another_conversation_is_marked(
         if whose:
             came(google, whose, says)
         else:
-            google.deliver("Ada <ada@example.com>", "Hi", says, labels=("SENT",), headers={"To": EVE}, age=BEFORE)
+            google.deliver("Ada <ada@example.com>", "Hi", says, labels=("SENT",), headers={"To": EVE}, age=age())
         item = await drafted(home, model, "Hi Bob, 1,250 EUR.")
         marks = [(mark.kind, mark.value, mark.source) for mark in item.marks]
         assert marks == ([("leak", "1,250 EUR", source)] if source else [])

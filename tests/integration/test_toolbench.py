@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 from langchain_core.tools import BaseTool, StructuredTool
 
-from email_assistant.bench.toolbench import BaseAgent, LangGraphAgent, load_tools, run_benchmark
-from email_assistant.bench.toolbench.apis import BenchError, read_apis
-from email_assistant.bench.toolbench.tools import VirtualServer, make_tools
+from email_assistant.features.toolbench.agent import BaseAgent, LangGraphAgent
+from email_assistant.features.toolbench.apis import BenchError, read_apis
+from email_assistant.features.toolbench.run import run_benchmark
+from email_assistant.features.toolbench.tools import VirtualServer, load_tools, make_tools
 from tests.doubles import warm
 from tests.doubles.oracle import NAME, Oracle, Turn, filled
 from tests.doubles.tool_files import Files, hard_files
@@ -665,7 +666,7 @@ def test_hundreds_of_tools_load_fast_and_small(tmp_path: Path) -> None:
         )
     script = (
         "import json, pathlib, re, sys, time\n"
-        "from email_assistant.bench.toolbench import load_tools\n"
+        "from email_assistant.features.toolbench.tools import load_tools\n"
         "begun = time.process_time()\n"
         "tools = load_tools(sys.argv[1])\n"
         "spent = time.process_time() - begun\n"

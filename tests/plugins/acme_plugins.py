@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
+import typer
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from mcp import types
@@ -15,6 +16,7 @@ from email_assistant.google.account import GoogleAccount
 from email_assistant.google.auth import Exchange
 from email_assistant.google.client import Wire
 from email_assistant.model import Models
+from email_assistant.plugins import Feature
 from email_assistant.tools.spec import Arguments, ToolSpec
 
 KEPT: list[str] = []
@@ -91,6 +93,11 @@ class Rhymer(Agent):
 
     async def run_tool(self, call: ToRun, config: RunnableConfig) -> Ran:
         return Ran(f"Said: {call.args['text']}", ends=True)
+
+
+def greeter() -> Feature:
+    """A feature: it adds one command."""
+    return Feature(add_commands=lambda app: app.command("greet")(lambda: typer.echo("Hello!")))
 
 
 def broken() -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from graphlib import TopologicalSorter
 from pathlib import Path
+from pkgutil import iter_modules
 
 import pytest
 
@@ -19,13 +20,15 @@ import email_assistant_servers
 PACKAGES = {"email_assistant": email_assistant, "email_assistant_servers": email_assistant_servers}
 ROOTS = {name: Path(next(iter(package.__path__))) for name, package in PACKAGES.items()}
 
+FEATURES = {f"features.{folder.name}" for folder in iter_modules([str(ROOTS["email_assistant"] / "features")])}
 FLOORS = [
     {"servers.mcp", "servers.ask_seller"},
+    FEATURES,
     {"__main__"},
     {"cli"},
-    {"daemon", "bench", "bench.toolbench", "web"},
+    {"daemon", "bench", "web"},
     {"app", "metrics"},
-    {"home", "work", "sync", "agents.auction"},
+    {"home", "work", "sync"},
     {"agents"},
     {"rehearsal"},
     {"bounces", "tools", "gate", "inbox", "memory", "model", "trail", "notify", "triage"},
@@ -37,9 +40,9 @@ FLOORS = [
 ]
 """From the top: a room may import from its own floor and those below. `servers` is the package beside our own."""
 
-PACKS: dict[str, set[str]] = {"agents.auction": set(), "bench.toolbench": {"app", "settings", "tracing"}}
-"""Agents that have nothing to do with mail: each is a room, which needs the loop and tools, and no account; with what
-else it needs: one that others import opens its models itself."""
+PACKS: dict[str, set[str]] = {"features.auction": set(), "features.toolbench": {"app", "settings", "tracing"}}
+"""Features that are agents which have nothing to do with mail: each needs the loop and tools, and no account; with what
+else it needs: one that others import opens its models itself. Its command needs the command line, too."""
 
 STANDALONE = {"servers.google_sandbox", "servers.demo_model"}
 """Programs for the demo that stand for somebody else's servers: they have nothing of ours."""
@@ -155,7 +158,7 @@ def _below(name: str) -> str:
 def _room(name: str) -> str:
     parts = name.split(".")
     own = ".".join(parts[:2])
-    return own if parts[0] == "servers" or own in PACKS else parts[0]
+    return own if parts[0] in ("servers", "features") else parts[0]
 
 
 @cache
@@ -165,7 +168,7 @@ def modules() -> list[Module]:
         for path in sorted(root.rglob("*.py")):
             parts = path.relative_to(root).with_suffix("").parts
             name = _below(".".join([package, *(parts[:-1] if parts[-1] == "__init__" else parts)]))
-            if name not in ("", "servers"):
+            if name not in ("", "servers", "features"):
                 found.append(Module(package, name, path, ast.parse(path.read_text())))
     return found
 
@@ -175,15 +178,18 @@ def imported_by(room: str) -> set[str]:
     return set().union(*(module.rooms for module in modules() if module.room == room))
 
 
+def of_pack(pack: str) -> list[Module]:
+    """Its modules, without that of its command."""
+    return [module for module in modules() if module.room == pack and module.name != f"{pack}.command"]
+
+
 @cache
 def loaded_with_packs() -> set[str]:
     """All that an interpreter holds which has loaded every module of every pack."""
     script = (
-        "import importlib, json, pkgutil, sys\n"
-        f"for pack in {sorted(PACKS)}:\n"
-        "    package = importlib.import_module(f'email_assistant.{pack}')\n"
-        "    for module in pkgutil.iter_modules(package.__path__):\n"
-        "        importlib.import_module(f'{package.__name__}.{module.name}')\n"
+        "import importlib, json, sys\n"
+        f"for name in {sorted(module.name for pack in PACKS for module in of_pack(pack))}:\n"
+        "    importlib.import_module(f'email_assistant.{name}')\n"
         "print(json.dumps(sorted(sys.modules)))\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
@@ -231,11 +237,16 @@ class TestArrows:
         assert imported_by(room) <= {"errors", "files", "meters", "spans"}
 
     def test_only_what_is_started_as_a_command_imports_the_command_line(self) -> None:
-        assert {room for room in rooms() if "cli" in imported_by(room)} == {
-            "__main__",
-            "servers.mcp",
-            "servers.ask_seller",
-        }
+        users = {room for room in rooms() if "cli" in imported_by(room)} - FEATURES
+        assert users == {"__main__", "servers.mcp", "servers.ask_seller"}
+
+    def test_the_spine_imports_no_feature_and_no_feature_another(self) -> None:
+        users = {(room, each) for room in rooms() for each in imported_by(room) & FEATURES}
+        assert users == {("servers.ask_seller", "features.auction")}
+
+    def test_only_the_finder_names_features(self) -> None:
+        naming = {m.name for m in modules() if m.room not in FEATURES if any("features." in t for t in m.strings)}
+        assert naming == {"plugins"}
 
     def test_the_program_imports_no_server(self) -> None:
         """It starts them, by a name that one module knows."""
@@ -257,7 +268,8 @@ class TestArrows:
 
     @pytest.mark.parametrize("pack", sorted(PACKS))
     def test_a_pack_has_nothing_of_mail(self, pack: str) -> None:
-        assert imported_by(pack) <= {"agents", "errors", "gate", "model", "programs", "tools"} | PACKS[pack]
+        needs = set().union(*(module.rooms for module in of_pack(pack)))
+        assert needs <= {"agents", "errors", "gate", "model", "plugins", "programs", "tools"} | PACKS[pack]
         loaded = loaded_with_packs()
         assert {f"email_assistant.{pack}", "email_assistant.agents.loop"} < loaded
         assert not loaded & {"psycopg", "googleapiclient", "google_auth_oauthlib", "httplib2"}
@@ -267,11 +279,8 @@ class TestArrows:
     @pytest.mark.parametrize("pack", sorted(PACKS))
     def test_a_pack_is_small(self, pack: str) -> None:
         """With its command and its server; lines that hold something."""
-        rooms_of_it = {
-            "agents.auction": ("agents.auction", "cli.auction", "servers.ask_seller"),
-            "bench.toolbench": ("bench.toolbench", "cli.bench"),
-        }[pack]
-        inside = [module for module in modules() if module.name.startswith(rooms_of_it)]
+        rooms_of_it = {"features.auction": {pack, "servers.ask_seller"}, "features.toolbench": {pack}}[pack]
+        inside = [module for module in modules() if module.room in rooms_of_it]
         assert 0 < sum(bool(line.strip()) for module in inside for line in module.path.read_text().splitlines()) < 900
 
     @pytest.mark.parametrize(

@@ -14,16 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 
-from email_assistant.agents.auction.action import Action, read_action
-from email_assistant.agents.auction.backends import opened_tools
-from email_assistant.agents.auction.bidders import NAMES, Bidder, ModelBidder, RuleBidder
-from email_assistant.agents.auction.episode import Episode, play
-from email_assistant.agents.auction.graph import AuctionAgent
-from email_assistant.agents.auction.lots import read_lots
-from email_assistant.agents.auction.rules import Auction, Illegal, Lot, Terms
-from email_assistant.agents.auction.seller import answer
-from email_assistant.agents.auction.table import AuctionEvent, SaleTable
-from email_assistant.agents.auction.transcript import lines, page
+from email_assistant.features.auction.bidders import NAMES, Action, Bidder, ModelBidder, RuleBidder, read_action
+from email_assistant.features.auction.episode import AuctionAgent, Episode, lines, page, play
+from email_assistant.features.auction.rules import Auction, Illegal, Lot, Terms, answer, read_lots
+from email_assistant.features.auction.table import AuctionEvent, SaleTable
+from email_assistant.features.auction.tools import opened_tools
 from email_assistant.gate.source import BadFile
 
 LOTS = read_lots(None)

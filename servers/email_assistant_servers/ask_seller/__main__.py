@@ -25,7 +25,7 @@ async def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: a free one.")] = 8766,
 ) -> None:
     """Answer questions about the lots of an auction."""
-    from email_assistant.agents.auction.lots import read_lots
+    from email_assistant.features.auction.rules import read_lots
     from email_assistant_servers.ask_seller.server import create_seller_server
     from email_assistant_servers.mcp.transport import serve_http, serve_stdio
 

@@ -8,8 +8,7 @@ from mcp import types
 from mcp.server.lowlevel import Server
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from email_assistant.agents.auction.rules import Lot
-from email_assistant.agents.auction.seller import answer
+from email_assistant.features.auction.rules import Lot, answer
 
 _NAME: Final = "ASK_SELLER"
 

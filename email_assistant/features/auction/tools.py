@@ -1,17 +1,25 @@
-"""What a bidder can do. All of it runs here, but for questions to the seller, which a server may answer."""
+"""What a bidder can do. All of it runs here, but for questions to the seller, which a server may answer where
+`config.yaml` says so."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from decimal import Decimal
+from importlib.resources import files
+from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
+from mcp import types
 from pydantic import ConfigDict, Field
 
-from email_assistant.agents.auction.rules import Auction
-from email_assistant.agents.auction.seller import answer
-from email_assistant.agents.auction.table import SaleTable
+from email_assistant.features.auction.rules import Auction, answer
+from email_assistant.features.auction.table import SaleTable
+from email_assistant.gate.source import Source
+from email_assistant.programs import command
+from email_assistant.tools.config import LOCAL, ServerConfig, Shipped, ToolConfig, ToolsConfig, read_tools
+from email_assistant.tools.mcp.pool import Servers
 from email_assistant.tools.mcp.reader import Reader
 from email_assistant.tools.spec import AnyTool, Arguments, FilledIn, ToolSpec
 
@@ -115,3 +123,34 @@ HERE: Final[Sequence[AnyTool[BidderCall]]] = (
     *(ShowStatus(), CheckTermination(), Finish()),
 )
 """The tools that run here, whatever a file says."""
+
+
+Tools = Mapping[str, AnyTool[BidderCall]]
+_HERE: Final = {tool.spec.name: tool for tool in HERE}
+_ASK: Final = AskSeller.spec.name
+
+
+@asynccontextmanager
+async def opened_tools(config: Path | None, lots: Path | None) -> AsyncIterator[Tools]:
+    """`config`: None: the one that ships; `lots`: what the sellers know. Raises BadFile."""
+    shipped = files("email_assistant.features.auction").joinpath("config.yaml")
+    source = Source.read(config) if config else Source.yaml("config.yaml", shipped.read_text())
+    read = read_tools(source, _shipped(lots))
+    backend = read.tools[_ASK].backend
+    servers = Servers(lambda: read.servers, {}, _is_ours)
+    try:
+        yield _HERE | {_ASK: AskSeller(None if backend == LOCAL else Reader(servers, backend, _ASK))}
+    finally:
+        await servers.aclose()
+
+
+def _shipped(lots: Path | None) -> Shipped:
+    ask_seller = command("ask_seller", *(["--lots", str(lots.absolute())] if lots else []))
+    servers = {"ask_seller": ServerConfig(command=ask_seller, own=True)}
+    names = (*_HERE, _ASK)
+    return Shipped(ToolsConfig(servers, {name: ToolConfig() for name in names}), standing=names, here=tuple(_HERE))
+
+
+async def _is_ours(server: str, told: types.Tool) -> bool:
+    """Whoever puts a server into the file means its tools, which only answer."""
+    return True

@@ -23,9 +23,9 @@ from email_assistant.cli.context import (
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, AnyMessage
 
-    from email_assistant.agents.auction.backends import Tools
-    from email_assistant.agents.auction.bidders import Bidder
-    from email_assistant.agents.auction.table import AuctionEvent, Listener, SaleTable
+    from email_assistant.features.auction.bidders import Bidder
+    from email_assistant.features.auction.table import AuctionEvent, Listener, SaleTable
+    from email_assistant.features.auction.tools import Tools
 
 _STEPS = 60  # of one bidder for one lot
 _AMOUNT = re.compile(r"\d{1,9}(?:\.\d{1,2})?")
@@ -48,13 +48,10 @@ async def auction(
     """Play an auction: rules bid by default, a model with --model, and you with --seat.
 
     Nothing in it is about your mail, and nothing is kept."""
-    from email_assistant.agents.auction.backends import opened_tools
-    from email_assistant.agents.auction.bidders import NAMES
-    from email_assistant.agents.auction.episode import play
-    from email_assistant.agents.auction.graph import AuctionAgent
-    from email_assistant.agents.auction.lots import read_lots
-    from email_assistant.agents.auction.rules import Terms
-    from email_assistant.agents.auction.transcript import lines, page, summary
+    from email_assistant.features.auction.bidders import NAMES
+    from email_assistant.features.auction.episode import AuctionAgent, lines, page, play, summary
+    from email_assistant.features.auction.rules import Terms, read_lots
+    from email_assistant.features.auction.tools import opened_tools
 
     def say(event: "AuctionEvent") -> None:
         for line in lines(event):
@@ -80,7 +77,7 @@ async def auction(
 async def _seated(
     names: Sequence[str], seed: int, seat: str | None, model: str | None, tools: "Tools"
 ) -> "AsyncIterator[dict[str, Bidder]]":
-    from email_assistant.agents.auction.bidders import ModelBidder, RuleBidder
+    from email_assistant.features.auction.bidders import ModelBidder, RuleBidder
 
     person: dict[str, Bidder] = {seat: PersonBidder(seat)} if seat else {}
     if model is None:
@@ -104,8 +101,8 @@ class PersonBidder:
     async def propose(self, messages: "Sequence[AnyMessage]", table: "SaleTable") -> "AIMessage":
         import asyncio
 
-        from email_assistant.agents.auction.action import Action
-        from email_assistant.agents.auction.tools import FINISH
+        from email_assistant.features.auction.bidders import Action
+        from email_assistant.features.auction.tools import FINISH
 
         print_text(messages[-1].text)
         tell("bid AMOUNT, call, fold, ask QUESTION, status or finish:")

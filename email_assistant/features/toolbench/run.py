@@ -12,11 +12,10 @@ from pydantic import TypeAdapter
 from rich.console import Console
 from rich.progress import Progress
 
-from email_assistant.bench.toolbench.agent import BaseAgent, LangGraphAgent
-from email_assistant.bench.toolbench.answers import Played
-from email_assistant.bench.toolbench.apis import plain_name
-from email_assistant.bench.toolbench.queries import BenchQuery, read_queries
-from email_assistant.bench.toolbench.scores import markdown, mean, scored
+from email_assistant.features.toolbench.agent import BaseAgent, LangGraphAgent
+from email_assistant.features.toolbench.apis import plain_name
+from email_assistant.features.toolbench.scores import Played, markdown, mean, scored
+from email_assistant.features.toolbench.tools import BenchQuery, read_queries
 
 _LINE: Final = TypeAdapter(tuple[str, str, Played])  # a query's id and text, and what came of it
 

@@ -20,12 +20,19 @@ from pydantic import BaseModel
 
 from email_assistant.agents.agent import Agent, Judged, LoopState, Ran, ToRun
 from email_assistant.agents.loop import Loop
-from email_assistant.bench.toolbench.answers import FINISH, Called, Played
-from email_assistant.bench.toolbench.apis import BenchError
-from email_assistant.bench.toolbench.queries import BenchQuery
-from email_assistant.bench.toolbench.tools import VIRTUAL_SERVER, Witness, load_tools, named, title, watching
-from email_assistant.bench.toolbench.toolset import Toolset
 from email_assistant.errors import AssistantError
+from email_assistant.features.toolbench.apis import BenchError
+from email_assistant.features.toolbench.scores import FINISH, Called, Played
+from email_assistant.features.toolbench.tools import (
+    VIRTUAL_SERVER,
+    BenchQuery,
+    Toolset,
+    Witness,
+    load_tools,
+    named,
+    title,
+    watching,
+)
 from email_assistant.gate.policy import GateSession
 from email_assistant.model import Models
 from email_assistant.settings import Settings

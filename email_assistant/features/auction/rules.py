@@ -1,13 +1,18 @@
-"""The rules of one lot's auction: an ascending price, in rounds, without clock or chance."""
+"""Lots, the rules of one lot's auction (an ascending price, in rounds, without clock or chance), and what a seller
+answers: the same to the same question."""
 
+import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Final
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from email_assistant.gate.source import Source
 from email_assistant.tools.spec import ToolError
 
 Money = Decimal
@@ -169,3 +174,39 @@ class Auction:
         if not self.is_over:
             self.round += 1
             self._moved, self._bid_in_round, self._questions = set(), False, Counter()
+
+
+class _LotsFile(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    lots: Annotated[list[Lot], Field(min_length=1, max_length=100)]
+
+
+def read_lots(path: Path | None) -> Sequence[Lot]:
+    """None: those that ship. Raises BadFile."""
+    shipped = files("email_assistant.features.auction").joinpath("lots.yaml")
+    source = Source.read(path) if path else Source.yaml("lots.yaml", shipped.read_text())
+    lots = source.parsed(_LotsFile, source.mapping()).lots
+    names = [lot.name for lot in lots]
+    for number, name in enumerate(names):
+        if name in names[:number]:
+            raise source.bad(("lots", number, "name"), f"there is a lot {name} above")
+    return lots
+
+
+_WORD: Final = re.compile(r"[^\W_]{4,}")
+_EMPTY: Final = frozenset(["about", "been", "does", "from", "have", "that", "them", "they", "this", "what", "when"])
+_STEM: Final = 5  # letters by which words are compared, so that "repaired" finds "repairs"
+
+
+def answer(lot: Lot, question: str) -> str:
+    """The sentence of the description that has most words of the question; the first of those that have as many."""
+    asked = _stems(question)
+    sentences = re.split(r"(?<=[.!?])\s+", " ".join(lot.description.split()))
+    best = max(sentences, key=lambda sentence: len(asked & _stems(sentence)))
+    said = best if asked & _stems(best) else lot.seller.shrug
+    return f"{lot.seller.greeting} {said}".strip()
+
+
+def _stems(text: str) -> set[str]:
+    return {word[:_STEM] for word in _WORD.findall(text.lower()) if word not in _EMPTY}

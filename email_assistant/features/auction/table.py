@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from email_assistant.agents.auction.rules import Auction
+from email_assistant.features.auction.rules import Auction
 
 Happening = Literal[
     "lot", "bid", "call", "fold", "status", "check_termination", "ask_seller", "refused", "left", "sold", "unsold"

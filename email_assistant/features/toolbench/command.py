@@ -30,8 +30,9 @@ def toolbench(
     Each answer is kept as it comes: after a stop, the same command goes on where it was. The results are JSON, a table
     in Markdown, and the answers in the form that StableToolBench's own scorer reads."""
     with ended_in_words():
-        from email_assistant.bench.toolbench import LangGraphAgent, run_benchmark
-        from email_assistant.bench.toolbench.scores import shown
+        from email_assistant.features.toolbench.agent import LangGraphAgent
+        from email_assistant.features.toolbench.run import run_benchmark
+        from email_assistant.features.toolbench.scores import shown
         from email_assistant.telemetry import log_to_stderr
 
         log_to_stderr("WARNING")

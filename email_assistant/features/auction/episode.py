@@ -1,0 +1,197 @@
+"""An auction from the first lot to the last: a bidder's part in each is a graph of two nodes, propose and have it done.
+
+It is told as lines, and as a page with the curve of each lot's price.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Final
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+import jinja2
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph.state import CompiledStateGraph
+
+from email_assistant.agents.agent import Agent, Judged, LoopState, Ran, ToRun
+from email_assistant.agents.loop import Loop
+from email_assistant.errors import AssistantError
+from email_assistant.features.auction.bidders import Bidder, opening_message, worth
+from email_assistant.features.auction.rules import Auction, Illegal, Lot, Money, Terms
+from email_assistant.features.auction.table import AuctionEvent, Listener, SaleTable
+from email_assistant.features.auction.tools import FINISH, BidderCall
+from email_assistant.gate.policy import GateSession
+from email_assistant.tools.spec import AnyTool, ServerDown, ToolError
+
+
+@dataclass
+class AuctionAgent(Agent):
+    """All bidders: a run says which of them it is of, and at which table."""
+
+    bidders: Mapping[str, Bidder]
+    tools: Mapping[str, AnyTool[BidderCall]]
+    max_steps: int
+    tables: dict[str, SaleTable] = field(default_factory=dict)
+    """By lot."""
+    usage: Counter[str] = field(default_factory=Counter)
+    """How often each tool was used."""
+
+    def graph(self) -> "CompiledStateGraph[Any, Any, Any, Any]":
+        return Loop(self, ask_tool=None, done_tool=FINISH, again="agent", acts="tool_dispatcher").graph()
+
+    async def propose(self, state: LoopState) -> AIMessage:
+        bidder, table = self._seat(state["run"])
+        action = await self.bidders[bidder].propose(state["messages"], table)
+        table.commentary[bidder] = action.text
+        return action
+
+    async def judge(self, run: Mapping[str, Any], name: str, args: dict[str, Any], session: GateSession) -> Judged:
+        """What the rules say is said where they are asked in turn; here it is only whether it is a call at all."""
+        try:
+            return Judged(kind="run", args=await self.tools[name].complete(run, args), text="")
+        except KeyError:
+            why = f"there is no tool {name!r}; there are {', '.join(self.tools)}"
+        except ToolError as error:
+            why = str(error)
+        return Judged(kind="say", args=args, text=f"Error: {why}")
+
+    async def run_tool(self, call: ToRun, config: RunnableConfig) -> Ran:
+        bidder, table = self._seat(call.run)
+        self.usage[call.name] += 1
+        made = BidderCall(call.id, UUID(call.run["id"]), bidder, table)
+        try:
+            ran = Ran(await self.tools[call.name].run(made, call.args))
+        except (ToolError, ServerDown) as error:
+            if isinstance(error, Illegal):
+                table.note("refused", bidder, tool=call.name, why=str(error))
+            ran = Ran(f"Error: {error}", well=False)
+        return ran._replace(ends=table.has_ended_for(bidder))
+
+    def _seat(self, run: Mapping[str, Any]) -> tuple[str, SaleTable]:
+        return run["bidder"], self.tables[run["lot"]]
+
+
+_NODES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Sale:
+    lot: str
+    title: str
+    winner: str | None  # None: it was not sold
+    price: Money  # the highest bid, or what it opened at
+    rounds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    seed: int
+    results: Sequence[Sale]
+    purses: dict[str, Money]  # what each bidder has left
+    takings: Money  # of all sellers
+    tool_usage: dict[str, int]
+    events: Sequence[AuctionEvent]
+
+
+async def play(
+    agent: AuctionAgent, lots: Sequence[Lot], purse: Money, seed: int, terms: Terms, *listeners: Listener
+) -> Episode:
+    """Sell one lot after the other. `purse`: what each bidder begins with."""
+    events: list[AuctionEvent] = []
+    purses, takings = dict.fromkeys(agent.bidders, purse), Decimal(0)
+    results: list[Sale] = []
+    graph = agent.graph()
+
+    def tell(event: AuctionEvent) -> None:
+        for listen in (events.append, *listeners):
+            listen(event)
+
+    for lot in lots:
+        auction = Auction(lot, dict(purses), terms)
+        table = agent.tables[lot.name] = SaleTable(auction, tell)
+        async with asyncio.TaskGroup() as tasks:
+            for name in agent.bidders:
+                tasks.create_task(_takes_part(graph, agent, table, name, seed))
+        table.tell_kept(*agent.bidders)
+        if winner := auction.winner:
+            purses[winner] -= auction.price
+            takings += auction.price
+        results.append(Sale(lot.name, lot.title, auction.winner, auction.price, auction.round))
+    return Episode(seed, results, purses, takings, dict(sorted(agent.usage.items())), events)
+
+
+async def _takes_part(
+    graph: "CompiledStateGraph[Any, Any, Any, Any]", agent: AuctionAgent, table: SaleTable, name: str, seed: int
+) -> None:
+    """Run a bidder's graph; who stops early, for whatever reason, keeps their bid and makes no other."""
+    auction, lot, why = table.auction, table.auction.lot, "they have finished"
+    run = {"id": str(uuid5(NAMESPACE_URL, f"{seed}/{lot.name}/{name}")), "bidder": name, "lot": lot.name}
+    opening = HumanMessage(opening_message(name, auction, worth(lot, name, seed)))
+    try:
+        await graph.ainvoke({"run": run, "messages": [opening]}, {"recursion_limit": _NODES * (agent.max_steps + 1)})
+    except AssistantError as error:
+        why = str(error)
+    if not table.has_ended_for(name):
+        table.note("left", name, why=why)
+    while not table.has_ended_for(name):
+        with suppress(Illegal):  # it was over before their turn came
+            await table.move(name, lambda: auction.stand_by(name))
+
+
+_WIDTH, _HEIGHT, _EDGE = 640, 240, 40
+_SAID: Final = {
+    "bid": "{bidder} bids {amount}",
+    "call": "{bidder} calls",
+    "fold": "{bidder} folds",
+    "status": "{bidder} looks how it stands",
+    "check_termination": "{bidder} asks whether it is over: {answer}",
+    "ask_seller": "{bidder} asks: {question}\n    The seller: {answer}",
+    "refused": "{bidder}: {tool} is refused, {why}",
+    "left": "{bidder} takes no further part: {why}",
+    "sold": "Sold to {bidder} for {price}",
+    "unsold": "Not sold",
+}
+
+
+def lines(event: AuctionEvent) -> Iterator[str]:
+    """What happened, in words."""
+    data = event.data
+    if event.kind == "lot":
+        yield f"\n{data['title']}: opens at {data['opening']}, increment {data['increment']}"
+        return
+    said = f" ({data['says']})" if data.get("says") else ""
+    yield f"  {event.round:>2}  {_SAID[event.kind].format(bidder=event.bidder, **data)}{said}"
+
+
+def summary(episode: Episode) -> Iterator[str]:
+    yield ""
+    for result in episode.results:
+        yield f"{result.title}: " + (f"{result.winner}, {result.price}" if result.winner else "not sold")
+    yield "Left: " + ", ".join(f"{name} {purse}" for name, purse in episode.purses.items())
+    yield f"The sellers took {episode.takings}."
+
+
+def page(episode: Episode) -> str:
+    """HTML that needs nothing else."""
+    loader = jinja2.PackageLoader("email_assistant.features.auction", ".")
+    template = jinja2.Environment(loader=loader, autoescape=True).get_template("page.html")
+    lots = [(result, _curve([e for e in episode.events if e.lot == result.lot])) for result in episode.results]
+    told = [line for event in episode.events for line in lines(event)]
+    return template.render(episode=episode, lots=lots, lines=told, width=_WIDTH, height=_HEIGHT, edge=_EDGE)
+
+
+def _curve(events: Sequence[AuctionEvent]) -> Sequence[tuple[float, float, str]]:
+    """The price after each bid, from left to right, in the picture's units, with what it was."""
+    opening = Decimal(events[0].data["opening"])
+    bids = [(event.bidder, event.round, Decimal(event.data["amount"])) for event in events if event.kind == "bid"]
+    highest = max([amount for _, _, amount in bids], default=opening)
+    step, span = (_WIDTH - 2 * _EDGE) / max(1, len(bids)), highest - opening or Decimal(1)
+    points: list[tuple[float, float, str]] = [(_EDGE, _HEIGHT - _EDGE, f"opens at {opening}")]
+    for number, (bidder, round_, amount) in enumerate(bids, 1):
+        y = _HEIGHT - _EDGE - float((amount - opening) / span) * (_HEIGHT - 2 * _EDGE)
+        points.append((round(_EDGE + number * step, 1), round(y, 1), f"round {round_}: {bidder} {amount}"))
+    return points

@@ -1,0 +1,75 @@
+"""What holds of every feature: who deletes its folder has removed it, and one that can't be used holds up nothing."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from pkgutil import iter_modules
+
+import pytest
+
+import email_assistant
+from tests.plugins import install
+
+PROGRAM = Path(email_assistant.__file__).parent
+FEATURES = [folder.name for folder in iter_modules([str(PROGRAM / "features")])]
+COMMANDS = {"auction": {"auction"}, "toolbench": {"bench"}}
+"""Those that `--help` lacks without the feature."""
+GREETER = """
+[email_assistant.features]
+greeter = acme_plugins:greeter
+"""
+BROKEN = """
+[email_assistant.features]
+greeter = acme_plugins:broken
+"""
+
+
+def without(feature: str, folder: Path) -> Path:
+    """The program with the feature's folder deleted; where it can be imported from."""
+    shutil.copytree(PROGRAM, folder / PROGRAM.name, copy_function=os.link, ignore=shutil.ignore_patterns("*.pyc"))
+    if feature:
+        shutil.rmtree(folder / PROGRAM.name / "features" / feature)
+    return folder
+
+
+def run(arguments: list[str], folder: Path = PROGRAM.parent) -> "subprocess.CompletedProcess[str]":
+    """The command line of the program that lies in the folder, or of ours beside what is installed there."""
+    told = {**os.environ, "PYTHONPATH": str(folder), "COLUMNS": "200"}
+    words = [sys.executable, "-m", "email_assistant", *arguments]
+    return subprocess.run(words, env=told, cwd=folder, capture_output=True, text=True, timeout=60)
+
+
+def commands(told: str) -> set[str]:
+    return set(re.findall(r"^│ ([a-z-]+) ", told.partition("Commands")[2], re.MULTILINE))
+
+
+@cache
+def all_commands() -> frozenset[str]:
+    return frozenset(commands(run(["--help"]).stdout))
+
+
+def test_each_is_named_here() -> None:
+    assert set(FEATURES) == set(COMMANDS)
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_deleting_its_folder_takes_away_its_commands_alone(feature: str, tmp_path: Path) -> None:
+    done = run(["--help"], without(feature, tmp_path))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert all_commands() - commands(done.stdout) == COMMANDS[feature]
+
+
+def test_an_installed_distribution_adds_one(tmp_path: Path) -> None:
+    done = run(["greet"], install(tmp_path, GREETER))
+    assert (done.returncode, done.stdout) == (0, "Hello!\n")
+
+
+def test_one_that_cannot_be_used_is_told_and_holds_up_nothing(tmp_path: Path) -> None:
+    done = run(["--help"], install(tmp_path, BROKEN))
+    assert done.returncode == 0
+    assert done.stderr.startswith("Error: greeter, of acme-plugins 1.0, can't be used: OSError: no disk")
+    assert commands(done.stdout) == all_commands()
