@@ -63,6 +63,7 @@ from email_assistant.tools.spoken_times import spoken_times
 from email_assistant.trail import search_mail
 from email_assistant.triage import facts as triage_facts
 from email_assistant.triage.correspondence import Correspondence, subject_of_conversation
+from email_assistant_servers.google_sandbox import mime as sandbox
 
 Reader = Callable[[str], object]
 
@@ -174,6 +175,21 @@ def sheet(text: str) -> object:
 
 def header(name: str) -> Reader:
     return lambda text: parse_bytes(f"{name}: {text}\r\nSubject: x\r\n\r\nhi".encode("utf-8", "replace"))
+
+
+def in_the_sandbox(text: str) -> object:
+    """Read as the demo's mailbox reads an export of one's own mail."""
+    body = f'Content-Type: text/html; name="{text}"\r\n\r\n{text}'
+    raw = f"From: {text}\r\nDate: {text}\r\nReferences: {text}\r\nContent-Type: multipart/mixed; boundary=b; {text}"
+    root = sandbox.parse.__wrapped__(f"{raw}\r\n\r\n--b\r\n{body}\r\n--b--".encode("utf-8", "replace"))
+    of_parts = [(part.filename, part.is_attachment, part.text()) for part in root.walk()]
+    of_headers = sandbox.addresses(root.node, "from"), sandbox.references(root.node), sandbox.date_ms(root.node)
+    return of_parts, of_headers, sandbox.header(root.node, "from"), sandbox.snippet(sandbox.readable_text(root))
+
+
+def file_in_the_sandbox(text: str) -> object:
+    head = f"Content-Disposition: inline; a={text}\r\n\r\n".encode("utf-8", "replace")
+    return sandbox.parse.__wrapped__(head).filename
 
 
 def calendar(text: str) -> object:
@@ -294,6 +310,8 @@ READERS: Final[Mapping[str, Reader]] = {
     "a letter of theirs": lambda text: OwnLetter.sent("1", (), text, text, NOON, [text[:100]]),
     "words of a letter": own_letters.words,
     "lines that match": lambda text: search_mail._matching(text, ["hello", "a"]),
+    "the sandbox": in_the_sandbox,
+    "a file in the sandbox": file_in_the_sandbox,
     "a model's answer": tolerant(lambda text: read_object(text, dict), ValueError),
 }
 
@@ -383,6 +401,7 @@ FOUND: Final = [
     *(("what they mean", "", "bob ", ""), ("HTML as it looks", "<p>", "\u00a2", "</p>")),
     *(("a style sheet", "", "\n", "word"), ("a style sheet", "", "font:", "")),
     *(("spans", "", "00000_", "\0"), ("a mail", "", "-", "@"), ("history and its introductions", "--a", "-", "@")),
+    ("a file in the sandbox", '"', '\\";', ""),
 ]
 """Readers that took minutes of these texts once, or did not end."""
 TEXTS: Final = sorted(texts(), key=lambda _: SEEDED.random())

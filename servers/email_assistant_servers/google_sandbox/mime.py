@@ -11,6 +11,7 @@ from email import message_from_bytes
 from email.errors import HeaderParseError, MessageError
 from email.header import decode_header, make_header
 from email.message import Message
+from email.policy import Compat32
 from email.utils import getaddresses, mktime_tz, parsedate_tz
 from functools import lru_cache
 from typing import Any
@@ -24,6 +25,15 @@ _TAG = re.compile(r"<[^<>]*>")
 _WORD = re.compile(r"\w+")
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 _MESSAGE_ID = re.compile(r"<([^<>\s]+)>")
+_LONGEST_PARAMETERS = 4_000  # letters of a header that are looked through: Python's time grows with their square
+
+
+class _Bounded(Compat32):
+    def header_fetch_parse(self, name: str, value: Any) -> Any:
+        return super().header_fetch_parse(name, value[:_LONGEST_PARAMETERS])
+
+
+_BOUNDED = _Bounded()
 
 
 @dataclass(frozen=True)
@@ -74,7 +84,7 @@ class NumberedPart:
 def parse(raw: bytes) -> NumberedPart:
     """The MIME tree of a message. Never fails: what can't be understood is one plain part."""
     try:
-        return _part(message_from_bytes(raw), "")
+        return _part(message_from_bytes(raw, policy=_BOUNDED), "")
     except RecursionError:  # parts in parts, by hundreds
         node = head(raw)
         del node["Content-Type"], node["Content-Transfer-Encoding"]
@@ -84,7 +94,7 @@ def parse(raw: bytes) -> NumberedPart:
 
 def head(raw: bytes) -> Message:
     """The headers of a message alone: its body, which may be long, is not looked at."""
-    return message_from_bytes(_BLANK_LINE.split(raw, maxsplit=1)[0])
+    return message_from_bytes(_BLANK_LINE.split(raw, maxsplit=1)[0], policy=_BOUNDED)
 
 
 def _part(node: Message, path: str) -> NumberedPart:
@@ -129,7 +139,10 @@ def decoded(value: str) -> str:
 def addresses(node: Message, *names: str) -> list[str]:
     """The addresses in those headers, in lower case."""
     values = [value for key, value in headers(node) if key.lower() in names]
-    return [address.lower() for _, address in getaddresses(values) if "@" in address]
+    try:
+        return [address.lower() for _, address in getaddresses(values) if "@" in address]
+    except RecursionError:  # groups in groups
+        return []
 
 
 def message_ids(value: str) -> list[str]:
