@@ -1,6 +1,7 @@
 """Running for long: the daemon and the web server, until a signal ends them."""
 
 import asyncio
+import ctypes
 import gc
 import logging
 import os
@@ -31,6 +32,9 @@ log = logging.getLogger(__name__)
 
 _IDLE_CONNECTION_SECONDS = 75
 """Longer than proxies keep theirs (nginx and load balancers: 60), or one of them asks in the moment of the closing."""
+
+_ARENA_MAX = -8  # as malloc.h names its options
+_MMAP_THRESHOLD = -3
 
 _TICK_SECONDS = 1.0
 """In which the date of the answers stands still."""
@@ -105,6 +109,7 @@ def _monitoring(app: App, listener: socket.socket | None) -> list[Coroutine[Any,
 @asynccontextmanager
 async def _opened(settings: Settings) -> AsyncIterator[App]:
     """The app of what stays: it waits for its database, and says so."""
+    _keep_memory_small()
     with Patience() as waiting, database(settings, keep=True) as url:
         waiting.staying(url)
         async with open_app(settings, url) as app:
@@ -112,6 +117,15 @@ async def _opened(settings: Settings) -> AsyncIterator[App]:
             for reason in await lacking(app):
                 log.error("%s", reason)
             yield app
+
+
+def _keep_memory_small() -> None:
+    """Have glibc give back what a long mail took, in whichever thread it was read: it keeps as many heaps as eight
+    times the processors, and takes ever longer blocks from them (https://man7.org/linux/man-pages/man3/mallopt.3.html).
+    After 200 mails of up to 4 MB a worker held 380 MB instead of 490."""
+    if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):  # glibc's alone
+        mallopt(_ARENA_MAX, 2)
+        mallopt(_MMAP_THRESHOLD, 256 * 1024)
 
 
 @contextmanager

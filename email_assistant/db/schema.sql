@@ -401,7 +401,8 @@ create table inbox_items (
     calendars      text[] not null default '{}',  -- those in which `conflicts` were looked for
     because        text,                      -- why a person is asked, where their own rule would not have it
     typed          text[] not null default '{}',  -- addresses that its edit has and no proposal before had
-    teaches        boolean not null,          -- whether an answer to it is learned from
+    teachable      boolean not null default false,  -- whether an answer to it can be learned from
+    teaches        boolean not null,          -- whether the one that it was given is: the person may have said not to
     asked          integer not null default 1,  -- the how manieth time the person is asked about its call
     asked_because  text,                      -- why it is asked again
     status         text not null default 'pending'

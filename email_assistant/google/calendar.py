@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from zoneinfo import ZoneInfo
 
-from email_assistant.google.errors import NotFound, Refused
+from email_assistant.google.errors import Deleted, NotFound, Refused
 
 if TYPE_CHECKING:
     from email_assistant.google.client import GoogleClient
@@ -234,7 +234,7 @@ class Calendar:
         return await self._client.write(request, partial(_event, calendar=calendar))
 
     async def event(self, event_id: str, calendar: str = PRIMARY) -> Event:
-        """Raises NotFound when there is no such event, or it was deleted.
+        """Raises Deleted, and NotFound when there was none.
 
         Google keeps a deleted event as "cancelled", with nothing but its id guaranteed
         (https://developers.google.com/workspace/calendar/api/v3/reference/events#status).
@@ -244,7 +244,7 @@ class Calendar:
             request, lambda answer: None if _is_cancelled(answer) else _event(answer, calendar)
         )
         if event is None:
-            raise NotFound(f"{request.methodId}: the event was deleted")
+            raise Deleted(f"{request.methodId}: the event was deleted")
         return event
 
     def _counts(self, entry: CalendarEntry) -> bool:

@@ -42,6 +42,10 @@ class NotFound(GoogleError):
     passes = "never"
 
 
+class Deleted(NotFound):
+    """It was there, and somebody has deleted it."""
+
+
 class Refused(GoogleError):
     """Google says no for good and nothing happened. `code` is HTTP's status, `reason` Google's word for it or ""."""
 

@@ -29,14 +29,17 @@ class Answers:
             raise Conflict(became(item))
         return await self._decision(item, answer)
 
-    async def is_repeat(self, item: Item, answer: Mapping[str, Any]) -> bool:
-        """Whether an item was given this very answer already."""
+    async def is_repeat(self, item: Item, answer: Mapping[str, Any], *, teaches: bool = True) -> bool:
+        """Whether an item was given this very answer already. `teaches`: as of `Inbox.decide`."""
         if item.status not in ("decided", "applied") or item.decision is None:
             return False
         try:
-            return await self._decision(item, answer) == item.decision
+            decision = await self._decision(item, answer)
         except Invalid:
             return False
+        if decision["type"] == "ignore" and item.teachable and item.teaches is not (teaches and answer["type"] != DONE):
+            return False
+        return decision == item.decision
 
     async def _decision(self, item: Item, answer: Mapping[str, Any]) -> dict[str, Any]:
         """Raises Invalid."""

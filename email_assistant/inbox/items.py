@@ -119,6 +119,10 @@ class Item:
     status: Status
     decision: dict[str, Any] | None
     """{type, args}."""
+    teachable: bool
+    """An answer to it can be learned from."""
+    teaches: bool
+    """The one that it was given is: the person may have said not to."""
     taken_back: dict[str, Any] | None
     """While it waits: the edit or the text that the person had answered with before, {type, args}."""
     in_gmail: InGmail | None

@@ -47,8 +47,8 @@ case when i.status in ('pending', 'decided') then (
 case when i.status = 'pending' and t.chat_id is null then array(
     select d.tool from effects d where d.run_id = i.run_id and d.call_id <> i.call_id and d.state = 'done'
     order by d.finished_at) else '{}' end as done_beside,
-i.status, i.decision::text as decision, i.decided_by, i.decided_at, i.undo_until, i.applied_at, i.superseded_by,
-i.snoozed_until, i.urgency, i.created_at, b.waits_until, stopped_since(i.user_id) is not null as is_stopped,
+i.status, i.decision::text as decision, i.teachable, i.teaches, i.decided_by, i.decided_at, i.undo_until,
+i.applied_at, i.superseded_by, i.snoozed_until, i.urgency, i.created_at, b.waits_until, stopped_since(i.user_id) is not null as is_stopped,
 coalesce(a.state = 'paused', false) as is_paused
 
 -- name: joined

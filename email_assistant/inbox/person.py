@@ -115,7 +115,7 @@ class Inbox(Items):
         item = await self.get(user_id, item_id)
         if asked not in (None, item.asked):
             raise Conflict(again(item) if item.status == "pending" else became(item))
-        if await self._answers.is_repeat(item, answer):
+        if await self._answers.is_repeat(item, answer, teaches=teaches):
             return item
         decision = await self._answers.read(item, answer)
         window = self._undo_window if undo_window is None else undo_window
@@ -124,7 +124,7 @@ class Inbox(Items):
             await self._decide([(item, decision)], by, window, neutral)
         except _TakenMeanwhile:
             now = await self.get(user_id, item_id)
-            if now.asked != item.asked or not await self._answers.is_repeat(now, answer):
+            if now.asked != item.asked or not await self._answers.is_repeat(now, answer, teaches=teaches):
                 raise
         return await self.get(user_id, item_id)
 

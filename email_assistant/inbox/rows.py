@@ -31,7 +31,7 @@ async def _run(conn: Connection, statement: str, *parameters: object) -> AsyncCu
 def insert(run_id: UUID, mail_text: str, question: Mapping[str, Any], *, held: str = HELD) -> RowChange:
     """Make a row of a question of a run, by column. A repeat changes nothing; of what no interrupt asks, while it
     waits."""
-    row = {**question, "args": Json(question["args"])}
+    row = {**question, "args": Json(question["args"]), "teachable": question["teaches"]}
     statement = _SQL["insert"].format(columns=", ".join(row), values=", ".join(["%s"] * len(row)), held=held)
     return RowChange(statement, (mail_text, *words(mail_text, question["args"]), *row.values(), run_id))
 

@@ -36,7 +36,7 @@ select coalesce(max(asked), 0) as n from inbox_items where run_id = %s and call_
 
 -- name: decide
 update inbox_items i set status = 'decided', decision = %s, decided_by = %s, decided_at = statement_timestamp(),
-       undo_until = statement_timestamp() + %s, teaches = i.teaches and %s,
+       undo_until = statement_timestamp() + %s, teaches = i.teachable and %s,
        typed = array(select distinct unnest(i.typed || %s::text[])),
        args = case when i.reopened->>'args' is null then i.args else i.reopened->'args' end,
        reopened = null, reopened_at = null, taken_back = null
@@ -73,7 +73,7 @@ update inbox_items set asked = asked + 1 where id = %s and 'pending' = %s
 
 -- name: undo
 -- What the person had typed is kept.
-update inbox_items i set status = 'pending', decision = null, decided_by = null, decided_at = null, undo_until = null,
+update inbox_items i set status = 'pending', teaches = teachable, decision = null, decided_by = null, decided_at = null, undo_until = null,
        taken_back = case when decision->>'type' in ('edit', 'response') then decision end
 where id = %s and user_id = %s and status = 'decided' and (
     undo_until > clock_timestamp() or stopped_since(user_id) is not null
@@ -88,7 +88,7 @@ update inbox_items set status = 'decided', decision = reopened->'decision', deci
 where run_id = (select run_id from inbox_items where id = %s) and status = 'pending' and reopened->>'item' = %s
 
 -- name: take_back
-update inbox_items set status = 'pending', decision = null, decided_by = null, decided_at = null, undo_until = null,
+update inbox_items set status = 'pending', teaches = teachable, decision = null, decided_by = null, decided_at = null, undo_until = null,
        taken_back = case when decision->>'type' in ('edit', 'response') then decision end, asked_because = %s
 where id in (select id from inbox_items where account_id = %s and status = 'decided' and kind <> 'notification'
              and decision->>'type' in ('accept', 'edit') order by id for no key update)

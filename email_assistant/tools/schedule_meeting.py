@@ -14,7 +14,7 @@ from pydantic import Field
 from email_assistant.accounts.accounts import Accounts
 from email_assistant.db.pool import Connection, Pool, fetched
 from email_assistant.google.calendar import Calendar, Event, skipped
-from email_assistant.google.errors import Ambiguous, Exists, GoogleError, NotFound, RateLimited, Refused, said
+from email_assistant.google.errors import Ambiguous, Deleted, Exists, GoogleError, NotFound, RateLimited, Refused, said
 from email_assistant.mail.address import is_valid_address
 from email_assistant.outgoing.effects import Expect, Ledger
 from email_assistant.outgoing.entry import Effect
@@ -221,7 +221,7 @@ async def insert(
     calendar: Calendar, event_id: str, given: ScheduleMeeting, home: ZoneInfo, *, meet: bool
 ) -> Event | None:
     """Make the event, unless it was made under this id before; None if the person has deleted that. Raises Ambiguous:
-    it may have been made, and can't be found; Refused."""
+    it may have been made, or is said to be, and can't be found; Refused."""
     when = _when(given, home)
     try:
         return await calendar.insert(
@@ -233,8 +233,13 @@ async def insert(
             attendees=given.attendees,
             meet=meet,
         )
-    except Exists:
-        return await find_event(calendar, event_id)
+    except Exists as exists:
+        try:
+            return await calendar.event(event_id)
+        except Deleted:
+            return None
+        except NotFound:
+            raise Ambiguous(str(exists)) from None
     except Ambiguous:
         if event := await find_event(calendar, event_id):
             return event

@@ -248,6 +248,16 @@ class TestAnEffect:
         assert (await home.mail(mail_id)).state == "done"
         assert {call.body["id"] for call in google.calls("events.insert")} == set(google.events)
 
+    async def test_a_meeting_that_is_said_to_be_there_is_looked_for(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        model.script([[MEETING, DONE]])
+        mail_id = await home.receive()
+        google.fault("events.insert", status=409, reason="duplicate")
+        await home.answer((await home.pending())[0], "accept")
+        assert [event["summary"] for event in google.events.values()] == ["Plan"]
+        assert (await home.mail(mail_id)).state == "done"
+
 
 @in_one_loop
 class TestADecision:

@@ -5,6 +5,7 @@ import re
 import shlex
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 import httpx
@@ -12,6 +13,7 @@ import pytest
 import pytest_asyncio
 
 from email_assistant.inbox.feed import Feed
+from email_assistant.inbox.items import Conflict
 from email_assistant.inbox.refinements import REFINEMENTS, Refined
 from email_assistant.memory.decisions import decisions
 from email_assistant.memory.rules import PROFILES
@@ -338,6 +340,26 @@ class TestDismissing:
         await home.sql("update mails set received_at = received_at - interval '15 days', triaged_at = '-infinity'")
         await Judgements(home.app.pool).settle(home.account_id)
         assert await home.sql("select truth from judgements") == [{"truth": None}] * 4
+
+    @pytest.mark.parametrize(("first", "then"), [("done", "ignore"), ("ignore", "done")])
+    async def test_is_another_answer_than_not_such_mail(
+        self, open_home: OpenHome, model: Model, first: str, then: str
+    ) -> None:
+        """The one that was given first stands, until it is taken back."""
+        model.on_triage(heeds("respond"))
+        model.on_memory(says("Mail from <sender> needs no reply."))
+        async with open_home(undo_seconds=60) as home:
+            model.script(lambda _: [reply("See you."), DONE])
+            await home.receive()
+            [item] = await home.pending()
+            await home.decide(item, first)
+            await home.decide(item, first)
+            with pytest.raises(Conflict):
+                await home.decide(item, then)
+            await home.app.inbox.undo(home.app.user_id, item.id)
+            await home.app.inbox.decide(home.app.user_id, item.id, {"type": then}, by="test", undo_window=timedelta(0))
+            await home.carry_on()
+            assert await rules(home) == ["Mail from bob@example.org needs no reply."] * (then == "ignore")
 
     async def test_not_such_mail_does(self, home: Home, model: Model) -> None:
         model.on_triage(heeds("respond"))
