@@ -96,7 +96,7 @@ async def list_(
     for each in above(items if status == "pending" else (), failed):
         say(each)
     if failed:
-        say(here("`email-assistant mails list --state failed` tells why."))
+        say(here("`email-assistant mails --state failed` tells why."))
     if not items:
         done = f" Today: {today}." if today else ""
         out.print(f"Nothing waits for you.{done}" if status == "pending" else "Nothing.", soft_wrap=True)

@@ -15,7 +15,7 @@ from .inline_files import without_files
 from .message import Attachment, CalendarEvent, Mail
 from .mime import MimePart
 from .report import delivery_report
-from .two_parts import Part, is_stub, together
+from .two_parts import Part, besides, is_stub, together
 
 _MAX_HEADER = mime.MOST_OF_A_LINE
 """Characters of a subject, a name or an address."""
@@ -166,8 +166,9 @@ class _MailReader:
 
     def read_message(self, root: MimePart) -> str:
         text = self._read(root, is_root=True)
-        # Calendars repeat an event's description in the mail's text, if it has one.
-        pieces = [*self._invites, *([text] if text.strip() else self._agendas)]
+        # Most calendars repeat an event's description in the mail's text.
+        agendas = [besides(text, agenda) for agenda in self._agendas] if text.strip() else self._agendas
+        pieces = [*self._invites, *agendas, text]
         text = "\n\n".join(piece for piece in pieces if piece)
         text = text if text.strip() else ""
         if not text and not self.notes:

@@ -81,6 +81,11 @@ def together(parts: Sequence[Part], beside: Beside = _NOTHING) -> tuple[str, str
     return text, _differ(parts) if is_alone else ""
 
 
+def besides(text: str, other: str) -> str:
+    """The lines of another text of a mail that say what this one does not."""
+    return "\n".join(islice(_strange(_Said.of(other, _NOTHING), _Said.of(text, _NOTHING)), _MOST_LINES))
+
+
 def _differ(parts: Sequence[Part]) -> str:
     kinds = list(dict.fromkeys(kind for kind, _ in parts))
     named = " and ".join(f"its {kind} part" for kind in kinds)

@@ -281,6 +281,12 @@ def test_a_description_is_not_repeated_below_the_text() -> None:
     assert mail.text == "[Calendar invitation: A]\n\nAgenda"
 
 
+def test_of_a_description_it_is_told_what_the_text_does_not_say() -> None:
+    event = "SUMMARY:A\r\nDESCRIPTION:Agenda\\nPlease bring the signed contract.\\nBy noon?"
+    mail = read(multipart("multipart/alternative", entity("text/plain", "Agenda by noon"), calendar(event)))
+    assert mail.text == "[Calendar invitation: A]\n\nPlease bring the signed contract.\n\nAgenda by noon"
+
+
 def test_a_calendar_without_an_event_is_listed() -> None:
     mail = read(entity("text/calendar", "BEGIN:VCALENDAR\r\nBEGIN:VTODO\r\nSUMMARY:x\r\nEND:VTODO\r\nEND:VCALENDAR"))
     assert [attachment.mime_type for attachment in mail.attachments] == ["text/calendar"]

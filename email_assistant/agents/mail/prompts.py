@@ -8,13 +8,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator
+from pydantic import AfterValidator, BaseModel, BeforeValidator
 
 from email_assistant.accounts.account import Account
 from email_assistant.agents.prompts import Addressee, person, section
+from email_assistant.mail.charset import cut
 from email_assistant.mail.prompt import delimited, one_line
 
 Classification = Literal["ignore", "notify", "respond"]
+
+_MOST_OF_A_SUBJECT: Final = 60  # characters
+_MOST_OF_A_REASON: Final = 500
 
 
 def _numbers(value: Any) -> list[int]:
@@ -22,10 +26,15 @@ def _numbers(value: Any) -> list[int]:
     return [number for number in value if type(number) is int] if isinstance(value, list) else []
 
 
+def _in_short(value: str) -> str:
+    """A model may write as much as it likes; it is shown in every row of a list."""
+    return cut(value, _MOST_OF_A_REASON)
+
+
 class Triage(BaseModel):
     """The triage model's answer."""
 
-    reasoning: str
+    reasoning: Annotated[str, AfterValidator(_in_short)]
     classification: Classification
     rules: Annotated[list[int], BeforeValidator(_numbers)] = []
     """The numbers of the preferences that it went by."""
@@ -40,7 +49,6 @@ class Precedent:
     same_sender: bool
 
 
-_MOST_OF_A_SUBJECT: Final = 60  # characters
 _TRIAGE = """\
 Sort an e-mail for {person}.
 respond: a person expects an answer or an action from them.
