@@ -25,8 +25,8 @@ _FILTERED = re.compile(
     r"|data_inspection_failed|requires moderation|input was flagged",  # DashScope, OpenRouter
     re.IGNORECASE,
 )
-_UNCONNECTED = "ConnectTimeout"
-"""Of httpx, or of the copy of it that OpenAI's library comes with."""
+_UNCONNECTED = ("ConnectTimeout", "ConnectError", "ProxyError", "UnsupportedProtocol")
+"""Nothing has reached the server: names of httpx, or of the copy of it that OpenAI's library comes with."""
 _WORDS = 200
 """Characters of a server's own words that are told."""
 
@@ -102,8 +102,10 @@ class ContextExceeded(TextRefused):
 
 def explain(error: openai.APIError, server: str, key_variable: str) -> Exception:
     match error:
-        case openai.APITimeoutError() if type(error.__cause__).__name__ != _UNCONNECTED:
+        case openai.APITimeoutError() if not _is_unconnected(error):
             return ModelFault(f"the model at {server} did not answer in time")
+        case openai.APIConnectionError() if not _is_unconnected(error):  # it may be this text that ends it
+            return ModelFault(f"the model at {server} broke off in the middle of this")
         case openai.APIConnectionError():
             return ModelDown(f"the model at {server} can't be reached; is it running, is OPENAI_BASE_URL right?")
         case _ if _is_overflow(error):
@@ -145,6 +147,10 @@ def _explain_status(error: openai.APIStatusError, server: str, key_variable: str
         case _:
             reason = f"the model at {server} refuses the request{says}"
             return ModelRefused(reason, streamed=bool(json.loads(error.request.content).get("stream")))
+
+
+def _is_unconnected(error: openai.APIConnectionError) -> bool:
+    return error.__cause__ is None or type(error.__cause__).__name__ in _UNCONNECTED
 
 
 def _words(error: openai.APIStatusError) -> str:

@@ -19,6 +19,7 @@ from tests.doubles.daemon import Daemon
 from tests.doubles.google import Google
 from tests.doubles.limited_model import PROSE, USAGE, Gap, LimitedModel, asked_for
 from tests.doubles.model import Model, tool
+from tests.doubles.serving import Hold
 from tests.integration.conftest import Start
 from tests.integration.home import Home, OpenHome, in_one_loop
 from tests.integration.scene import BOB, DONE, reply
@@ -321,6 +322,21 @@ class TestRefusals:
         assert len(await home.woken()) >= len(mails)
         await home.step()
         assert [await home.is_done(mail) for mail in mails] == [True, True, True]
+
+    async def test_a_mail_at_which_it_breaks_off_is_set_aside_and_holds_up_no_other(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        model.on_triage("ignore")
+        mail = google.deliver(BOB, "One", "Are you there?")
+        broken = Hold()
+        broken.abandon()
+        model.fault("triage", hold=broken, times=1000)
+        await home.sync()
+        for _ in range(home.app.settings.max_tries + 1):
+            await work_on_all(home)
+            assert await home.app.model_servers.standing(model.root) == []
+        assert (await home.mail(mail)).state == "failed"
+        assert (await home.reason(mail)).endswith(f"the model at {model.root} broke off in the middle of this")
 
     async def test_a_person_who_asks_in_the_chat_waits_for_nobody(
         self, home: Home, google: Google, model: Model

@@ -11,6 +11,7 @@ from email import message_from_bytes
 from email.errors import HeaderParseError, MessageError
 from email.header import decode_header, make_header
 from email.message import Message
+from email.parser import BytesHeaderParser
 from email.policy import Compat32
 from email.utils import getaddresses, mktime_tz, parsedate_tz
 from functools import lru_cache
@@ -25,6 +26,8 @@ _TAG = re.compile(r"<[^<>]*>")
 _WORD = re.compile(r"\w+")
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 _MESSAGE_ID = re.compile(r"<([^<>\s]+)>")
+_BROKEN = (LookupError, TypeError, ValueError)
+"""Raised by `email` where a header is broken: `filename*0=a; filename*=b` is a TypeError."""
 _LONGEST_PARAMETERS = 4_000  # letters of a header that are looked through: Python's time grows with their square
 
 
@@ -47,7 +50,10 @@ class NumberedPart:
     @property
     def filename(self) -> str:
         """The decoded file name, or ""."""
-        return decoded(self.node.get_filename("") or "")
+        try:
+            return decoded(self.node.get_filename("") or "")
+        except _BROKEN:
+            return ""
 
     @property
     def is_attachment(self) -> bool:
@@ -67,10 +73,9 @@ class NumberedPart:
 
     def text(self) -> str:
         """The content as text, by the part's own charset."""
-        charset = self.node.get_content_charset("utf-8")
         try:
-            return self.content().decode(charset, "replace")
-        except (LookupError, ValueError):
+            return self.content().decode(self.node.get_content_charset("utf-8"), "replace")
+        except _BROKEN:
             return self.content().decode("latin-1")
 
     def walk(self) -> Iterable["NumberedPart"]:
@@ -85,7 +90,7 @@ def parse(raw: bytes) -> NumberedPart:
     """The MIME tree of a message. Never fails: what can't be understood is one plain part."""
     try:
         return _part(message_from_bytes(raw, policy=_BOUNDED), "")
-    except RecursionError:  # parts in parts, by hundreds
+    except (RecursionError, *_BROKEN):  # parts in parts, by hundreds
         node = head(raw)
         del node["Content-Type"], node["Content-Transfer-Encoding"]
         node.set_payload(b"".join(_BLANK_LINE.split(raw, maxsplit=1)[1:]).decode("ascii", "surrogateescape"))
@@ -94,7 +99,7 @@ def parse(raw: bytes) -> NumberedPart:
 
 def head(raw: bytes) -> Message:
     """The headers of a message alone: its body, which may be long, is not looked at."""
-    return message_from_bytes(_BLANK_LINE.split(raw, maxsplit=1)[0], policy=_BOUNDED)
+    return BytesHeaderParser(policy=_BOUNDED).parsebytes(_BLANK_LINE.split(raw, maxsplit=1)[0])
 
 
 def _part(node: Message, path: str) -> NumberedPart:
