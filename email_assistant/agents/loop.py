@@ -38,6 +38,7 @@ from email_assistant.agents.forms import described, filled_in
 from email_assistant.errors import AssistantError
 from email_assistant.gate.policy import GateSession
 from email_assistant.mail.charset import cut, one_line, readable
+from email_assistant.model.structured import answer_in
 from email_assistant.outgoing.entry import OURS, Effect
 from email_assistant.spans import in_span
 from email_assistant.tools.control import CLARIFICATION
@@ -100,7 +101,7 @@ class Loop:
         if steps > self.agent.max_steps:
             return await self._give_up(state)
         answer = await self.agent.propose(state)
-        text, calls = readable(answer.text), _readable_calls(answer)
+        text, calls = readable(answer_in(answer.text)), _readable_calls(answer)
         if self.done_tool and not (text.strip() or calls) and _was_reminded(state["messages"]):
             calls = [ToolCall(name=self.done_tool, args={}, id=_new_id(), type="tool_call")]
         message = AIMessage(text, id=_new_id(), tool_calls=calls, usage_metadata=answer.usage_metadata)

@@ -128,6 +128,13 @@ class TestNothingProposed:
         item = await blank(home)
         assert "the assistant ended without an answer" in item.warnings[0]
 
+    @pytest.mark.parametrize("thoughts", ["<think>They need not know.</think>\n", "They need not know.</think>"])
+    async def test_of_a_models_thoughts_they_are_asked_nothing(self, home: Home, model: Model, thoughts: str) -> None:
+        model.script([f"{thoughts}Shall I say yes?"] * 2)
+        await home.receive()
+        [item] = await home.pending()
+        assert (item.action, item.args) == ("Question", {"content": "Shall I say yes?"})
+
     async def test_they_can_have_it_tried_again_and_again(self, home: Home, google: Google, model: Model) -> None:
         model.script([[DONE], [DONE], [reply("Friday is fine."), DONE]])
         await home.receive()
