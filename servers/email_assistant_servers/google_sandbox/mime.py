@@ -31,12 +31,12 @@ _BROKEN = (LookupError, TypeError, ValueError)
 _LONGEST_PARAMETERS = 4_000  # letters of a header that are looked through: Python's time grows with their square
 
 
-class _Bounded(Compat32):
+class _FewLetters(Compat32):
     def header_fetch_parse(self, name: str, value: Any) -> Any:
         return super().header_fetch_parse(name, value[:_LONGEST_PARAMETERS])
 
 
-_BOUNDED = _Bounded()
+_LIMITED = _FewLetters()
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class NumberedPart:
 def parse(raw: bytes) -> NumberedPart:
     """The MIME tree of a message. Never fails: what can't be understood is one plain part."""
     try:
-        return _part(message_from_bytes(raw, policy=_BOUNDED), "")
+        return _part(message_from_bytes(raw, policy=_LIMITED), "")
     except (RecursionError, *_BROKEN):  # parts in parts, by hundreds
         node = head(raw)
         del node["Content-Type"], node["Content-Transfer-Encoding"]
@@ -99,7 +99,7 @@ def parse(raw: bytes) -> NumberedPart:
 
 def head(raw: bytes) -> Message:
     """The headers of a message alone: its body, which may be long, is not looked at."""
-    return BytesHeaderParser(policy=_BOUNDED).parsebytes(_BLANK_LINE.split(raw, maxsplit=1)[0])
+    return BytesHeaderParser(policy=_LIMITED).parsebytes(_BLANK_LINE.split(raw, maxsplit=1)[0])
 
 
 def _part(node: Message, path: str) -> NumberedPart:
