@@ -104,7 +104,8 @@ def explain(error: openai.APIError, server: str, key_variable: str) -> Exception
     match error:
         case openai.APITimeoutError() if not _is_unconnected(error):
             return ModelFault(f"the model at {server} did not answer in time")
-        case openai.APIConnectionError() if not _is_unconnected(error):  # it may be this text that ends it
+        case openai.APIConnectionError() if error.__cause__ and not _is_unconnected(error):
+            # What it was asked may be what ends it.
             return ModelFault(f"the model at {server} broke off in the middle of this")
         case openai.APIConnectionError():
             return ModelDown(f"the model at {server} can't be reached; is it running, is OPENAI_BASE_URL right?")
@@ -150,7 +151,7 @@ def _explain_status(error: openai.APIStatusError, server: str, key_variable: str
 
 
 def _is_unconnected(error: openai.APIConnectionError) -> bool:
-    return error.__cause__ is None or type(error.__cause__).__name__ in _UNCONNECTED
+    return type(error.__cause__).__name__ in _UNCONNECTED
 
 
 def _words(error: openai.APIStatusError) -> str:
