@@ -38,6 +38,7 @@ _SETTINGS: dict[str, object] = {
     "LEASE_SECONDS": 2,
     "GOOGLE_TIMEOUT_SECONDS": 1,
     "MODEL_TIMEOUT_SECONDS": 5,
+    "MODEL_PROBE_SECONDS": 1,
     "POLL_SECONDS": 0.5,
     "SWEEP_SECONDS": 0.5,
     "UNDO_SECONDS": 0,
