@@ -9,6 +9,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Final
 from zlib import crc32
 
@@ -25,6 +26,9 @@ WITHIN: Final = timedelta(days=14)
 _RUN: Final = 5  # words
 _ONE_IN: Final = 3
 """Of the runs of words of a mail, those are kept whose checksum this number divides: enough to know it by."""
+_MOST_WORDS: Final = 1_000
+"""By which a mail is known, its first: each run that is kept takes a quarter of a kilobyte, for two weeks."""
+_MOST_WORDS_OF_LETTER: Final = 20_000
 _LIKE: Final = 0.6
 """The share of a mail's runs that a letter which quotes it has: a quotation may be shortened, and its lines broken."""
 _WORD: Final = re.compile(r"\w+")
@@ -59,15 +63,18 @@ class Pairing:
         self._own = frozenset(own)
         self._recent: deque[_Received] = deque()
         self._by_id: dict[str, _Received] = {}
-        self._by_run: defaultdict[int, deque[_Received]] = defaultdict(deque)
-        self._by_subject: defaultdict[str, deque[_Received]] = defaultdict(deque)
-        self._by_conversation: defaultdict[str, deque[_Received]] = defaultdict(deque)
+        # Lists, as nearly all hold one mail, and a deque takes room for 64.
+        self._by_run: defaultdict[int, list[_Received]] = defaultdict(list)
+        self._by_subject: defaultdict[str, list[_Received]] = defaultdict(list)
+        self._by_conversation: defaultdict[str, list[_Received]] = defaultdict(list)
 
     def received(self, entry: Recorded) -> None:
         self._forget(entry.at)
         mail = entry.mail
         senders = frozenset(each.email.lower() for each in (*reply_addresses(mail), *filter(None, [mail.sender])))
-        found = _Received(entry, senders, frozenset(_runs(mail.body)), subject_of_conversation(mail.subject))
+        found = _Received(
+            entry, senders, frozenset(_runs(mail.body, _MOST_WORDS)), subject_of_conversation(mail.subject)
+        )
         self._recent.append(found)
         for each in (entry.id, *entry.copies):
             self._by_id[each] = found
@@ -109,7 +116,9 @@ class Pairing:
 
     def _quoted(self, mail: Mail, to: frozenset[str]) -> list[_Received]:
         """The newest mail whose words stand in it; rather one from somebody whom it goes to."""
-        shared = Counter(id(each) for run in set(_runs(mail.text)) for each in self._by_run.get(run, ()))
+        shared = Counter(
+            id(each) for run in set(_runs(mail.text, _MOST_WORDS_OF_LETTER)) for each in self._by_run.get(run, ())
+        )
         alike = [
             each
             for each in self._recent
@@ -144,17 +153,17 @@ class Pairing:
                 _drop_first(index, keys)
 
 
-def _drop_first(index: dict[int, deque[_Received]] | dict[str, deque[_Received]], keys: Collection[object]) -> None:
+def _drop_first(index: dict[int, list[_Received]] | dict[str, list[_Received]], keys: Collection[object]) -> None:
     """Each entry has its mails in the order in which they came, and so they go."""
     for key in keys:
-        index[key].popleft()  # type: ignore[index]
+        index[key].pop(0)  # type: ignore[index]
         if not index[key]:  # type: ignore[index]
             del index[key]  # type: ignore[arg-type]
 
 
-def _runs(text: str) -> Iterator[int]:
+def _runs(text: str, most_words: int) -> Iterator[int]:
     """Checksums of runs of words; marks of quotation and line ends do not count."""
-    words = [word.lower() for word in _WORD.findall(text)]
+    words = [found[0].lower() for found in islice(_WORD.finditer(text), most_words)]
     for start in range(len(words) - _RUN + 1):
         checksum = crc32(" ".join(words[start : start + _RUN]).encode())
         if checksum % _ONE_IN == 0:
