@@ -278,14 +278,13 @@ def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Cha
     from email_assistant.agents.chat.graph import ChatAgent
     from email_assistant.db.checkpoints import FencedSaver
     from email_assistant.gate.ledger import GateLedger
-    from email_assistant.work.by_chat import ByChat
+    from email_assistant.work.by_chat import ByChat, SaidBefore
     from email_assistant.work.chat import Chat
     from email_assistant.work.driver import Driver
     from email_assistant.work.due import DueWork
     from email_assistant.work.evidence import Evidence
     from email_assistant.work.invoke import Invoker
     from email_assistant.work.runs import Runs
-    from email_assistant.work.said_before import SaidBefore
     from email_assistant.work.settle import Settler
     from email_assistant.work.turns import Turns
 
@@ -417,7 +416,7 @@ def mail_tools(pool: Pool, ledger: Ledger, accounts: Accounts, mails: Mails, set
     from email_assistant.tools.offered_times import OfferedTimes
     from email_assistant.tools.schedule_meeting import ScheduleMeetingTool
     from email_assistant.tools.send_email import SendEmailTool
-    from email_assistant.trail.search_mail import SearchMailTool
+    from email_assistant.trail.chat_tools import SearchMailTool
 
     return [
         SendEmailTool(ledger, accounts, OfferedTimes(pool)),

@@ -24,8 +24,7 @@ from email_assistant.gate.ledger import GateLedger
 from email_assistant.google.errors import GoogleError
 from email_assistant.inbox.items import Invalid, Item
 from email_assistant.inbox.mails import Correction
-from email_assistant.memory.correction import teach_triage
-from email_assistant.memory.learn import TRIES_AT_A_FAULT, Learner, Lesson, ProfileChanged
+from email_assistant.memory.learn import TRIES_AT_A_FAULT, Learner, Lesson, ProfileChanged, teach_triage
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.trial import PastTrial
 from email_assistant.meters import went_wrong

@@ -33,8 +33,9 @@ from email_assistant.agents.agent import (
     Ran,
     ToRun,
     Word,
+    described,
+    filled_in,
 )
-from email_assistant.agents.forms import described, filled_in
 from email_assistant.errors import AssistantError
 from email_assistant.gate.policy import GateSession
 from email_assistant.mail.charset import cut, one_line, readable

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from email_assistant.errors import AssistantError
 from email_assistant.mail.survival import Survival, survival
-from email_assistant.trail.letters import ApprovedLetter
+from email_assistant.trail.activity import ApprovedLetter
 from email_assistant.triage.proof import RISK
 
 

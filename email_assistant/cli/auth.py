@@ -26,8 +26,7 @@ from email_assistant.cli.context import (
 if TYPE_CHECKING:
     from email_assistant.accounts.account import Account
     from email_assistant.app import App
-    from email_assistant.google.login import Grant, OAuthClient
-    from email_assistant.google.scopes import Scope
+    from email_assistant.google.login import Grant, OAuthClient, Scope
 
 app = typer.Typer(help="The logins at Google.", no_args_is_help=True)
 
@@ -160,8 +159,7 @@ async def _ask(
     """Ask the person in the browser, and wait for the answer."""
     import asyncio
 
-    from email_assistant.google.login import Consent
-    from email_assistant.google.loopback import Loopback
+    from email_assistant.google.login import Consent, Loopback
 
     settings = app.settings
     consent = Consent(client, settings.google_root, settings.google_timeout_seconds)
@@ -198,7 +196,7 @@ async def _show(url: str, redirect_uri: str, *, browser: bool) -> None:
 async def _connect(app: "App", grant: "Grant", address: str | None, begin: datetime) -> "Account":
     """Keep the login; if it is not the one that was meant, or can't serve, give it back and say so."""
     from email_assistant.google.account import address_of
-    from email_assistant.google.scopes import GMAIL
+    from email_assistant.google.login import GMAIL
 
     if GMAIL.uri not in grant.scopes:
         await _give_back(app, grant, address)
@@ -296,7 +294,7 @@ def end_problem(account: "Account") -> str | None:
 
 
 def _missing(account: "Account") -> "list[Scope]":
-    from email_assistant.google.scopes import missing
+    from email_assistant.google.login import missing
 
     return [] if account.scopes is None else missing(account.scopes)
 

@@ -9,7 +9,7 @@ from email_assistant.cli.context import AsJson, awaited, opened_database, out, p
 
 if TYPE_CHECKING:
     from email_assistant.cli.patience import Patience
-    from email_assistant.db.dump import Backup
+    from email_assistant.db.backup import Backup
 
 
 @awaited
@@ -51,7 +51,7 @@ async def restore(
     With --check nothing here is touched, and the program may be at work: the backup is restored into an empty database
     of its own, opened, looked through and thrown away, and you are told how long that took."""
     from email_assistant.cli.patience import Patience
-    from email_assistant.db.dump import read_backup
+    from email_assistant.db.backup import read_backup
 
     if check and replace:
         raise typer.BadParameter("--check changes nothing, --replace does: give one of them")

@@ -12,10 +12,10 @@ from pydantic import SecretStr
 from email_assistant.accounts.rekey import encrypt_anew
 from email_assistant.app import App, open_app, open_memory
 from email_assistant.cli.context import CommandError, load_settings
-from email_assistant.db.dump import Backup
+from email_assistant.db.backup import Backup
 from email_assistant.db.pool import fetched
 from email_assistant.db.restore import restore
-from email_assistant.gate.log import check
+from email_assistant.gate.ledger import check
 from email_assistant.home import database
 from email_assistant.settings import Settings
 

@@ -30,7 +30,7 @@ from email_assistant.cli.rehearse import Addresses, Mbox, addresses_of, calibrat
 
 if TYPE_CHECKING:
     from email_assistant.bench.drafts import KeptLetters
-    from email_assistant.trail.letters import ApprovedLetter
+    from email_assistant.trail.activity import ApprovedLetter
     from email_assistant.triage.labelled import Labelled
     from email_assistant.triage.measure import Measured, Stage
 
@@ -179,7 +179,7 @@ def drafts(
 
 async def _approved(account: str | None) -> "tuple[list[ApprovedLetter], tzinfo, str]":
     """The letters, in which zone weeks begin, and what stands in a model's place."""
-    from email_assistant.trail.letters import approved_letters
+    from email_assistant.trail.activity import approved_letters
 
     async with opened() as app:
         accounts = (

@@ -73,7 +73,7 @@ def key() -> None:
 @awaited
 async def verify(as_json: AsJson = False) -> None:
     """Look whether the log of what the gate decided, and of what ran, is whole and unaltered."""
-    from email_assistant.gate.log import check
+    from email_assistant.gate.ledger import check
 
     async with opened() as app:
         found = await check(app.pool)

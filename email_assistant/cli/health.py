@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from email_assistant.accounts.account import Account
     from email_assistant.app import App
     from email_assistant.google.account import GoogleAccount
-    from email_assistant.inbox.counts import Counts
+    from email_assistant.inbox.reading import Counts
     from email_assistant.settings import Settings
 
 

@@ -20,7 +20,7 @@ async def rotate_key() -> None:
     from email_assistant.accounts.vault import keys_of
     from email_assistant.app import open_app
     from email_assistant.cli.patience import SECONDS, Patience
-    from email_assistant.db.rest import until_at_rest
+    from email_assistant.db.restore import until_at_rest
     from email_assistant.home import keep_secret_key, new_secret_key, secret_key
 
     with Patience() as patience, opened_database(patience) as (settings, url):

@@ -118,7 +118,7 @@ class _ModelServer:
         """Why it answers nothing at all."""
         import httpx
 
-        from email_assistant.model.questions import WORD
+        from email_assistant.model.asking import WORD
 
         settings = self._settings
         try:
@@ -149,7 +149,7 @@ class _ModelServer:
                 return "fails; look at the server's own log"
 
     async def schemas(self) -> str:
-        from email_assistant.model.questions import WORD, Ready
+        from email_assistant.model.asking import WORD, Ready
         from email_assistant.model.structured import form_of
 
         response_format = form_of(Ready, "ready").response_format("json_schema")["extra_body"]
@@ -163,7 +163,7 @@ class _ModelServer:
         return "kept to"
 
     async def tool_calls(self) -> str:
-        from email_assistant.model.questions import CALL, READY_TOOL, WORD
+        from email_assistant.model.asking import CALL, READY_TOOL, WORD
 
         must = await self._ask(WORD, tools=[READY_TOOL], tool_choice="required")
         if must and must.get("tool_calls"):
@@ -176,7 +176,7 @@ class _ModelServer:
         return "made, but not always where one is required; the model is reminded once, then its text is put to you"
 
     async def streaming(self) -> str:
-        from email_assistant.model.questions import WORD
+        from email_assistant.model.asking import WORD
 
         answer = await self._try(WORD, stream=True, stream_options={"include_usage": True})
         if answer and (chunks := _chunks(answer)):

@@ -13,10 +13,44 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from email_assistant.db.dump import WITHOUT_ROWS, BackupError, Block, blocks_of, read_backup
+from email_assistant.db.backup import WITHOUT_ROWS, BackupError, Block, blocks_of, read_backup
 from email_assistant.db.migrate import migrate
 from email_assistant.db.pool import SCHEMA, TABLES_HELD, UnusableDatabase, session_settings
-from email_assistant.db.rest import check_at_rest, until_at_rest
+from email_assistant.errors import AssistantError
+
+_PARTING_SECONDS = 10.0  # so long a busy server may take to see that a process which has just ended is gone
+_LOOK_SECONDS = 0.05
+
+
+class AtWork(AssistantError):
+    """The program is at work on the database, and must be stopped first."""
+
+
+async def until_at_rest(conn: psycopg.Connection) -> None:
+    """Wait for the connections of processes that have just ended. Raises AtWork: there are others."""
+    clock = asyncio.get_running_loop().time
+    end = clock() + _PARTING_SECONDS
+    while clock() < end:
+        if not _is_at_work(conn):
+            return
+        await asyncio.sleep(_LOOK_SECONDS)
+    check_at_rest(conn)
+
+
+def check_at_rest(conn: psycopg.Connection) -> None:
+    """Raises AtWork."""
+    if _is_at_work(conn):
+        raise AtWork("the program is at work on this database: stop `up` and all workers first")
+
+
+def _is_at_work(conn: psycopg.Connection) -> bool:
+    cursor = conn.execute(
+        """select exists (select from pg_stat_activity where datname = current_database()
+                          and pid <> pg_backend_pid() and application_name = 'email-assistant')"""
+    )
+    [(is_at_work,)] = cursor.fetchall()
+    return bool(is_at_work)
+
 
 _BESIDE = f"{SCHEMA}_restored"
 _LOCK = 0x6D61696D  # one number for all restores, beside the one of `migrate`

@@ -15,9 +15,9 @@ from yaml import YAMLError
 
 from email_assistant.core_yaml import load
 from email_assistant.gate import provenance
+from email_assistant.gate.call import PROSE
 from email_assistant.gate.labels import Labels
 from email_assistant.gate.plain import called, words
-from email_assistant.gate.prose import PROSE
 from email_assistant.gate.provenance import By, Kind, Source, read
 from email_assistant.mail.address import address_of, is_recipient
 

@@ -1,10 +1,12 @@
-"""What the gate is told of a call."""
+"""What the gate is told of a call, and which of its arguments speak to people."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from email_assistant.gate.labels import Labels
+from email_assistant.mail.address import parse_addresses
 
 Rule = Literal["always", "gate", "never"]
 """When a person is asked about a tool's calls: always, where the gate says so, never."""
@@ -31,3 +33,26 @@ class Proposed:
     tool: str
     subject: Subject
     arguments: Mapping[str, Any] | None  # None: they can't be read
+
+
+PROSE: Final = re.compile(
+    r"(?:.*_)?(?:body|text|content|contents|message|description|notes?|comments?|reason|snippet|subject|title|summary"
+    r"|response_text|query|html|markdown|location)",
+    re.IGNORECASE,
+)
+"""Fields whose value is said to people, and names nobody and nothing."""
+
+
+def prose_of(arguments: Mapping[str, Any]) -> str:
+    """All that is said, one after the other."""
+    return "\n\n".join(_said(arguments))
+
+
+def _said(arguments: Mapping[str, Any]) -> Iterator[str]:
+    """Its texts, and what it calls those who get it: they all read that too."""
+    for name, value in arguments.items():
+        if isinstance(value, str) and PROSE.fullmatch(name):
+            yield value
+        else:
+            people = [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, str)]
+            yield from (f"To: {person.name}" for each in people for person in parse_addresses(each) if person.name)

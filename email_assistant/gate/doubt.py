@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Self
 
-from email_assistant.gate.prose import prose_of
+from email_assistant.gate.call import prose_of
 from email_assistant.mail.charset import listed, quoted
 
 DoubtKind = Literal["leak", "unfounded", "time", "blank"]

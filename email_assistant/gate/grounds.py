@@ -12,10 +12,9 @@ from typing import Any, Final, Literal
 
 from email_assistant.gate import verbs
 from email_assistant.gate.answers import NAMING, Indexed, Thing, whole
-from email_assistant.gate.call import Proposed
+from email_assistant.gate.call import PROSE, Proposed
 from email_assistant.gate.labels import Act, Labels
 from email_assistant.gate.plain import called, plain, words
-from email_assistant.gate.prose import PROSE
 from email_assistant.gate.provenance import Source, holders, spans
 from email_assistant.gate.spoken import Spoken
 from email_assistant.gate.vocabulary import EXTREMES

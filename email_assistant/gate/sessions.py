@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from math import isfinite
 from typing import Any, Final
 from uuid import UUID
 
@@ -20,12 +21,53 @@ from psycopg.types.json import Json
 from email_assistant.db.pool import Connection, Pool, fetched
 from email_assistant.db.statements import statements
 from email_assistant.gate.answers import Indexed, answer
-from email_assistant.gate.arguments import arguments_in
 from email_assistant.gate.call import Proposed, Subject
 from email_assistant.gate.labels import Labels
 from email_assistant.gate.ledger import LONGEST, entry_in
 from email_assistant.gate.policy import GateEntry, GateSession, Verdict
 from email_assistant.gate.provenance import Source, read
+
+
+def arguments_in(summary: str | None) -> Mapping[str, Any] | None:
+    """The arguments that a client tells as JSON, by name or, as `open_edison` does, with those that have none apart.
+    None: they can't be read, or a tool may read them otherwise than the gate."""
+    if summary is None:
+        return {}
+    try:
+        told: Any = _strictly(summary) if len(summary) <= LONGEST else None
+    except (ValueError, RecursionError):
+        return None
+    match told:
+        case {"args": list(unnamed), "kwargs": dict(named), **rest} if not rest:
+            return {**named, **({"args": unnamed} if unnamed else {})}
+        case dict():
+            return told
+        case list():
+            return {"args": told} if told else {}
+        case _:
+            return None
+
+
+def _strictly(text: str) -> Any:
+    """JSON of one meaning (RFC 8259, sections 4 and 6; RFC 7493): of two members of one name parsers take either, and
+    NaN, infinity and NUL end a text for some and not for others. Raises ValueError."""
+    if "\\u0000" in text:
+        raise ValueError
+    return json.loads(text, object_pairs_hook=_once, parse_float=_finite, parse_constant=_finite)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    named = dict(pairs)
+    if len(named) < len(pairs):
+        raise ValueError
+    return named
+
+
+def _finite(number: str) -> float:
+    if not isfinite(float(number)):
+        raise ValueError
+    return float(number)
+
 
 _SQL = statements("gate", "sessions.sql")
 _MOST_KEPT: Final = 64  # sessions

@@ -1,7 +1,8 @@
-"""A login in the person's browser: OAuth 2.0 for installed apps, with PKCE (RFC 8252, RFC 7636).
+"""A login in the person's browser: OAuth 2.0 for installed apps, with PKCE (RFC 8252, RFC 7636), and what it asks for.
 
 https://developers.google.com/identity/protocols/oauth2/native-app. By google-auth-oauthlib, but for its
-`run_local_server`, which takes the first request that comes for Google's answer: `loopback` stands in its place.
+`run_local_server`, which takes the first request that comes for Google's answer: a server of ours on loopback, as the
+browser sees it, stands in its place.
 """
 
 import asyncio
@@ -9,21 +10,64 @@ import json
 import logging
 import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from http import HTTPStatus
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Final, TypeVar
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from email_assistant.google.auth import Token, access_token, ask_token, missing_keys, oauth_uri, read_json_file
 from email_assistant.google.errors import LoginFailed, Refused, Transient
 from email_assistant.google.replies import code as code_of
-from email_assistant.google.scopes import SCOPES
 from email_assistant.google.transport import GoogleCall, Transport
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    uri: str
+    box: str
+    """Its line on Google's consent page, as the discovery documents describe it."""
+    loss: str
+    """What does not work without it."""
+
+
+_ROOT: Final = "https://www.googleapis.com/auth"
+
+# Covers labels, drafts, sending and send-as addresses.
+GMAIL: Final = Scope(
+    f"{_ROOT}/gmail.modify", "Read, compose, and send emails from your Gmail account", "nothing works without it"
+)
+# calendar.events covers neither the list of calendars nor the timezone setting
+# (https://developers.google.com/workspace/calendar/api/auth).
+CALENDAR: Final = (
+    Scope(
+        f"{_ROOT}/calendar.events",
+        "View and edit events on all your calendars",
+        "your calendar is not looked into, and no meeting is scheduled",
+    ),
+    Scope(
+        f"{_ROOT}/calendar.calendarlist.readonly",
+        "See the list of Google calendars you're subscribed to",
+        "of your calendars only the primary one is seen",
+    ),
+    Scope(
+        f"{_ROOT}/calendar.settings.readonly",
+        "View your Calendar settings",
+        "your timezone is guessed from your calendar",
+    ),
+)
+SCOPES: Final = (GMAIL, *CALENDAR)
+
+
+def missing(granted: Collection[str]) -> list[Scope]:
+    """What the person has left out."""
+    return [scope for scope in SCOPES if scope.uri not in granted]
+
 
 T = TypeVar("T")
 
@@ -223,3 +267,83 @@ async def _talk(name: str, seconds: float, work: Callable[[GoogleCall, Transport
     finally:
         call.cut()
         transport.close()
+
+
+_HOST: Final = "127.0.0.1"
+_LONGEST = 64 * 1024
+_PATIENCE_SECONDS = 10  # browsers open connections ahead, over which nothing may ever come
+
+_DONE = "Google has answered. You can close this page: the terminal shows how the login went."
+_OTHER = "This belongs to no login that is under way. Begin again in the terminal."
+_NOTHING = "There is nothing here."
+
+
+class Loopback:
+    """Takes the one answer that holds `state`; whatever else comes is refused, and the wait goes on."""
+
+    def __init__(self, state: str) -> None:
+        self._state = state
+        self._answer: asyncio.Future[dict[str, str]] = asyncio.get_running_loop().create_future()
+
+    @asynccontextmanager
+    async def listen(self, port: int, host: str = _HOST) -> AsyncIterator[str]:
+        """Listen while the block lasts; yields the redirect URI. Raises OSError.
+
+        Args:
+            port: 0 is any free one.
+            host: another in a container, whose loopback is not the browser's.
+        """
+        server = await asyncio.start_server(self._serve, host, port, limit=_LONGEST)
+        try:
+            yield f"http://{_HOST}:{server.sockets[0].getsockname()[1]}/"
+        finally:
+            server.close()
+
+    async def answer(self) -> dict[str, str]:
+        """What Google has added to the redirect URI, once the browser has been there."""
+        return await self._answer
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        answer = None
+        # Not HTTP, or nobody there any more: nothing to do.
+        with suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                head = await reader.readuntil(b"\r\n\r\n")
+                answer, status, text = self._judge(head)
+                writer.write(_page(status, text))
+                await writer.drain()
+                writer.close()
+                await writer.wait_closed()
+        writer.close()
+        if answer and not self._answer.done():
+            self._answer.set_result(answer)
+
+    def _judge(self, head: bytes) -> tuple[dict[str, str] | None, HTTPStatus, str]:
+        method, _, rest = head.partition(b"\r\n")[0].decode("ascii", "replace").partition(" ")
+        try:
+            target = urlsplit(rest.rpartition(" ")[0])
+        except ValueError:
+            return None, HTTPStatus.BAD_REQUEST, _NOTHING
+        if method != "GET" or target.path != "/":
+            return None, HTTPStatus.NOT_FOUND, _NOTHING
+        answer = dict(parse_qsl(target.query))
+        ours = secrets.compare_digest(answer.get("state", "").encode(), self._state.encode())
+        if not ours or not {"code", "error"} & answer.keys():
+            return None, HTTPStatus.BAD_REQUEST, _OTHER
+        return answer, HTTPStatus.OK, _DONE
+
+
+def _page(status: HTTPStatus, text: str) -> bytes:
+    body = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>email-assistant</title><p>{text}</p></html>'
+    lines = (
+        f"HTTP/1.1 {status.value} {status.phrase}",
+        "Content-Type: text/html; charset=utf-8",
+        f"Content-Length: {len(body)}",
+        "Content-Security-Policy: default-src 'none'",
+        "Referrer-Policy: no-referrer",  # the address holds the code
+        "Cache-Control: no-store",
+        "Connection: close",
+        "",
+        body,
+    )
+    return "\r\n".join(lines).encode()

@@ -1,14 +1,42 @@
-"""Which items a listing shows, and in which order, as SQL on `inbox_items i`. Every order has its index."""
+"""Which items a listing shows, and in which order, as SQL on `inbox_items i`. Every order has its index; a cursor is a
+position in it, opaque to whoever gets one."""
 
+import base64
+import binascii
+import json
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
+from http import HTTPStatus
 from typing import Any, Literal, TypedDict, get_args
 from uuid import UUID
 
-from email_assistant.inbox.pages import BadCursor, make_cursor, read_cursor
+from email_assistant.errors import AssistantError
 from email_assistant.inbox.search import matches
 from email_assistant.tools.spec import Kind
+
+
+class BadCursor(AssistantError):
+    """A cursor that was not given out here."""
+
+    status = HTTPStatus.UNPROCESSABLE_ENTITY
+
+    def __init__(self) -> None:
+        super().__init__("this cursor was not given out here; start from the first page")
+
+
+def make_cursor(at: datetime, key: str) -> str:
+    return base64.urlsafe_b64encode(json.dumps([at.isoformat(), key]).encode()).decode()
+
+
+def read_cursor(cursor: str) -> tuple[datetime, str]:
+    """Raises BadCursor."""
+    try:
+        at, key = json.loads(base64.urlsafe_b64decode(cursor))
+        return datetime.fromisoformat(at), str(key)
+    except (binascii.Error, ValueError, TypeError):
+        raise BadCursor from None
+
 
 Status = Literal["pending", "decided", "applied", "superseded", "expired"]
 STATUSES: tuple[Status, ...] = get_args(Status)

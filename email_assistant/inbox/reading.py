@@ -1,14 +1,52 @@
-"""Reading what waits for a person, and what has waited."""
+"""Reading what waits for a person, what has waited, and how much there is of what."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Unpack
 from uuid import UUID
 
 from email_assistant.db.pool import Pool, fetched
-from email_assistant.inbox import counts
-from email_assistant.inbox.counts import Counts
+from email_assistant.db.statements import statements
 from email_assistant.inbox.items import JOINED, PAGE, Invalid, Item, NoItem, read, read_from
-from email_assistant.inbox.listing import AWAKE, Wanted, listed, order, position
+from email_assistant.inbox.listing import AWAKE, KINDS, STATUSES, Status, Wanted, listed, order, position
+from email_assistant.tools.spec import Kind
+
+MOST = 1000
+"""No further than this is counted, in each group; so that many entries of an index are read for each at most."""
+
+_SQL = statements("inbox", "counts.sql", awake=AWAKE)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Each number stops at `most`, which then means "or more"."""
+
+    most: int
+    by_status: dict[Status, int]
+    """Snoozed items are not among the pending."""
+    waiting_by_kind: dict[Kind, int]
+    waiting_by_account: dict[str, int]
+    snoozed: int
+
+
+async def count(pool: Pool, user_id: UUID) -> Counts:
+    others: list[Status] = [status for status in STATUSES if status != "pending"]
+    given = {"user": user_id, "most": MOST, "kinds": list(KINDS), "statuses": others}
+    rows = await fetched(pool, _SQL["counts"], given)
+    waiting = [row for row in rows if row["status"] == "pending"]
+    rest = {row["status"]: row["count"] for row in rows if row["status"] != "pending"}
+    snoozed = rest.pop("snoozed")
+    return Counts(
+        most=MOST,
+        by_status={"pending": min(MOST, sum(row["count"] for row in waiting)), **rest},
+        waiting_by_kind={k: min(MOST, sum(r["count"] for r in waiting if r["kind"] == k)) for k in KINDS},
+        waiting_by_account={
+            a: min(MOST, sum(r["count"] for r in waiting if r["account"] == a))
+            for a in sorted({row["account"] for row in waiting if row["account"]})
+        },
+        snoozed=snoozed,
+    )
+
 
 _MOST_NAMED = 5
 
@@ -55,7 +93,7 @@ class Items:
 
     async def counts(self, user_id: UUID) -> Counts:
         """How many items there are of each status, and how many wait of each kind and in each account."""
-        return await counts.count(self._pool, user_id)
+        return await count(self._pool, user_id)
 
     async def get(self, user_id: UUID, item_id: UUID) -> Item:
         """Raises NoItem."""

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from . import phrases
-from .boilerplate import without_boilerplate, without_footer, without_rule
+from .boilerplate import with_quote_marks, without_boilerplate, without_footer, without_rule
 from .charset import readable
 from .html_text import html_to_text
 from .introductions import Introduction, bare, introduced, is_quote
 from .links import bare_urls
-from .quote_marks import with_quote_marks
 
 _MAX_READ = 500_000  # characters; more is no letter, and only `Mail.text` has it
 _MAX_SIGNATURE_LINES = 15

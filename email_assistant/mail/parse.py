@@ -11,7 +11,6 @@ from .address import Address, parse_addresses
 from .charset import cut, decode, decode_words, one_line
 from .history import new_text
 from .html_text import Beside, html_to_text
-from .inline_files import without_files
 from .message import Attachment, CalendarEvent, Mail
 from .mime import MimePart
 from .report import delivery_report
@@ -318,3 +317,28 @@ def _unflow(text: str, *, delete_space: bool = False) -> str:
         if open_quote is not None and delete_space:
             lines[-1][-1] = content[:-1]
     return "\n".join(map("".join, lines))
+
+
+_FILES = (
+    re.compile(
+        r"^begin [0-7]{3,4} (?P<name>\S.{0,200})\n(?:[ -`]{1,64}(?:\n|\Z))++(?:`?\n)?(?:end[ \t]*$)?", re.MULTILINE
+    ),
+    re.compile(
+        r"^begin-base64 [0-7]{3,4} (?P<name>\S.{0,200})\n(?:[A-Za-z0-9+/=]{1,100}\n)*?====[ \t]*$", re.MULTILINE
+    ),
+    re.compile(r"^=ybegin .{0,200}?\bname=(?P<name>.{1,200})\n(?:(?!=ybegin ).*\n)*?=yend.*$", re.MULTILINE),
+)
+
+
+def without_files(text: str) -> tuple[str, list[Attachment]]:
+    """The text with a note in place of each file, and the files. Their sizes are unknown."""
+    files: list[Attachment] = []
+
+    def note(match: re.Match[str]) -> str:
+        name = one_line(re.split(r"[/\\]", match["name"])[-1])
+        files.append(Attachment(name, "application/octet-stream", None))
+        return f"[file in the text: {name}]\n"
+
+    for pattern in _FILES:
+        text = pattern.sub(note, text)
+    return text, files

@@ -17,7 +17,6 @@ from psycopg.types.json import Jsonb
 from email_assistant.db.pool import Connection, Pool, fetched
 from email_assistant.inbox.items import Conflict, NoItem
 from email_assistant.memory import fires, markdown
-from email_assistant.memory.at_hand import at_hand
 from email_assistant.memory.decisions import decisions
 from email_assistant.memory.fires import COUNTED, Fired, counted
 from email_assistant.memory.held import HeldLesson, HeldLessons
@@ -28,6 +27,7 @@ from email_assistant.memory.rules import (
     PROFILES,
     Profile,
     Rule,
+    at_hand,
     checked,
     in_order,
     is_by_hand,

@@ -1,10 +1,13 @@
 """A rule of a preference profile: what it says, where that comes from, and what it said before."""
 
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
@@ -16,6 +19,7 @@ from email_assistant.memory.lessons import BadRule
 
 if TYPE_CHECKING:
     from langgraph.store.base import Item
+
 
 Profile = Literal["triage_preferences", "response_preferences", "cal_preferences"]
 PROFILES: tuple[Profile, ...] = get_args(Profile)
@@ -199,3 +203,18 @@ def without(versions: list[dict[str, Any]], undone: set[Any]) -> dict[str, Any] 
     left = [each for n, each in enumerate(versions, 1) if n not in undone and "undid" not in each["origin"]]
     stands = standing(left)
     return {name: stands[-1][name] for name in ("text", "removed")} if stands else None
+
+
+at_hand: ContextVar[dict[UUID, dict[Profile, list[Rule]]] | None] = ContextVar("rules that were read", default=None)
+"""By account, those in force."""
+
+
+@contextmanager
+def rules_at_hand() -> Iterator[None]:
+    """Within the block, by tasks started in it too, rules that are asked for are those in force as they were read
+    first."""
+    token = at_hand.set({})
+    try:
+        yield
+    finally:
+        at_hand.reset(token)

@@ -1,12 +1,18 @@
-"""One way to a model's server: while it refuses, one of all who wait asks again when it is time, and nobody else."""
+"""One way to a model's server: while it refuses, one of all who wait asks again when it is time, and nobody else; and
+the small questions that show what it can do, of about a hundred tokens each."""
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeVar
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from pydantic import BaseModel
 
 from email_assistant.model.errors import BadAnswer, ModelDown, ModelFault, ModelRefused, NotTheProtocol, TextRefused
 
-if TYPE_CHECKING:  # packs have no database
+if TYPE_CHECKING:
     from email_assistant.db.model_servers import ModelServers, Refusing
+
 
 R = TypeVar("R")
 
@@ -73,3 +79,76 @@ class Asking:
 def _is_about_all(error: ModelFault | ModelRefused) -> bool:
     """Whether it may be the server's, and not about what it was asked."""
     return error.at_all if isinstance(error, ModelFault) else not isinstance(error, TextRefused)
+
+
+Ability = Literal["json_schema", "json_object", "untold_schema", "tools", "stream", "stream_usage"]
+"""`untold_schema`: answers fit a schema that went out with the request and does not stand in the prompt."""
+
+_BELIEVED_SECONDS = 3600
+"""For so long something is taken as found out: servers are restarted with other models and other flags."""
+_TIMES = 2
+"""An answer that doesn't fit is the server's way only when it comes so often in a row."""
+
+
+class Abilities:
+    """Kept in memory: a new process finds out anew, at the price of a refused request or a small question."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._found: dict[Ability, tuple[bool, float]] = {}
+        self._misses: dict[Ability, int] = {}
+
+    def can(self, ability: Ability) -> bool | None:
+        """None: it is not known."""
+        well, until = self._found.get(ability, (None, 0.0))
+        return well if self._clock() < until else None
+
+    def found(self, ability: Ability, well: bool) -> None:
+        self._misses[ability] = 0
+        self._found[ability] = (well, self._clock() + _BELIEVED_SECONDS)
+
+    def forget(self, ability: Ability) -> None:
+        """It may not be as it was found."""
+        self._found.pop(ability, None)
+
+    def missed(self, ability: Ability) -> None:
+        """An answer did not fit, which can happen to any model once."""
+        self._misses[ability] = self._misses.get(ability, 0) + 1
+        if self._misses[ability] >= _TIMES:
+            self.found(ability, False)
+
+
+WORD = "Answer with the word: ready"
+CALL = "Call the tool."
+
+READY_TOOL: dict[str, Any] = {
+    "type": "function",
+    "function": {
+        "name": "ready",
+        "description": "Says that you are ready.",
+        "parameters": {"type": "object", "properties": {}},
+    },
+}
+
+
+class Ready(BaseModel):
+    """A form that no model keeps to by itself when it is asked for a word."""
+
+    ready: bool
+
+
+def as_small(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """A small question of the shape of these messages: some servers refuse a role, or the turns that they take."""
+    small = [_small(message) for message in messages]
+    return small if isinstance(messages[-1], HumanMessage) else [*small, HumanMessage(WORD)]
+
+
+def _small(message: AnyMessage) -> AnyMessage:
+    match message:
+        case AIMessage():
+            calls = [{**call, "name": "ready", "args": {}} for call in message.tool_calls]
+            return AIMessage("" if calls else "ready", tool_calls=calls)
+        case HumanMessage():
+            return HumanMessage(WORD)
+        case _:
+            return message.model_copy(update={"content": "ready"})

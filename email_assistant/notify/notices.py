@@ -1,21 +1,129 @@
-"""Telling a person that something waits. It stands beside the work: nothing waits for a notice."""
+"""Telling a person that something waits: in their browser (web push, which only that browser can read), and by webhooks
+that are signed as https://www.standardwebhooks.com says. It stands beside the work: nothing waits for a notice."""
 
 import asyncio
+import base64
+import binascii
+import hashlib
+import hmac
 import json
 import logging
+import re
+import secrets
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from http import HTTPStatus
+from typing import Any, Final
 from uuid import UUID, uuid5
+
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
 
 from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.vault import VaultError
+from email_assistant.errors import AssistantError
+from email_assistant.inbox.items import Item
 from email_assistant.inbox.reading import Items
-from email_assistant.notify import push
-from email_assistant.notify.cards import MOST_CARDS, bare, cards, counted
+from email_assistant.inbox.recipients import addresses_in
+from email_assistant.inbox.sentences import sentence
+from email_assistant.mail.charset import cut
+from email_assistant.mail.invisible import clean
 from email_assistant.notify.channels import Channel, Channels, Notice
 from email_assistant.notify.outward import Answer, Outward, TargetRefused, Unreachable
-from email_assistant.notify.webhook import new_secret, signed
+from email_assistant.tools.send_email import LETTER
+
+_PREFIX = "whsec_"
+
+
+def new_secret() -> str:
+    return _PREFIX + base64.b64encode(secrets.token_bytes(24)).decode()
+
+
+def signed(secret: str, message_id: str, body: bytes) -> dict[str, str]:
+    """The headers of a request with this body."""
+    key = base64.b64decode(secret.removeprefix(_PREFIX))
+    at = str(int(time.time()))
+    signature = hmac.new(key, b".".join([message_id.encode(), at.encode(), body]), hashlib.sha256).digest()
+    return {
+        "Content-Type": "application/json",
+        "Webhook-Id": message_id,
+        "Webhook-Timestamp": at,
+        "Webhook-Signature": f"v1,{base64.b64encode(signature).decode()}",
+    }
+
+
+MOST_CARDS: Final = 3
+"""A push message holds about 3,900 bytes (RFC 8291, section 4), and a character takes up to four."""
+_LINE: Final = 100
+_GAP: Final = re.compile(r"\s{3,}")
+"""Room in which the end of a letter is out of sight."""
+_WHOLE: Final = 200
+"""Characters that a notice shows of a letter at most; a longer one is not sent from it."""
+
+Card = dict[str, Any]
+
+
+def cards(items: Sequence[Item], new: int) -> list[Card]:
+    """A notice for each of the first items, each with who wrote; and one for the rest, if there is one.
+
+    Args:
+        new: how many there are in all.
+    """
+    shown = [_card(item, alone=new == 1) for item in items[:MOST_CARDS]]
+    return [*shown, counted(new - len(shown), "more ")] if new > len(shown) else shown
+
+
+def counted(waiting: int, more: str = "") -> Card:
+    """A notice that names nobody."""
+    said = f"1 {more}item waits for you" if waiting == 1 else f"{waiting} {more}items wait for you"
+    return {"title": said, "body": "", "tag": "waiting", "url": "/"}
+
+
+def bare(item: Item) -> Card:
+    """A notice of one item that names nobody, and opens it."""
+    marked = "It is marked: look at it by itself." if item.marks else ""
+    return {**counted(1), "body": marked, "tag": str(item.id), "url": f"/items/{item.id}"}
+
+
+def _card(item: Item, *, alone: bool) -> Card:
+    nobody = "An agent of yours" if item.is_held else "(unknown sender)"
+    who = "You, in a chat" if item.chat else item.sender or nobody
+    named = f"{'! ' if item.marks else ''}{who}: {item.subject or '(no subject)'}"
+    card = {**bare(item), "title": _one_line(named)}
+    whole = _whole(item) if alone and len(_flat(named)) <= _LINE else None
+    if whole is not None:
+        # The hash is of all that is shown of the item and of its `asked`: under another, nothing is accepted.
+        return {**card, "body": whole, "send": {"id": str(item.id), "hash": item.hash}}
+    marked = f"Marked: {item.at_a_glance}" if item.marks else ""
+    return {**card, "body": "\n".join(map(_one_line, filter(None, [marked, sentence(item, item.zone)])))}
+
+
+def _whole(item: Item) -> str | None:
+    """The letter that *Send* would send, all of it with everybody who gets it; None: it is opened to be answered."""
+    if item.kind != "draft" or item.action != LETTER or item.alone or "accept" not in item.allowed:
+        return None
+    if item.parts or item.newer or item.left_out or item.asked_because:
+        return None
+    text = str(item.args.get("response_text") or "").strip()
+    shown = f"From {item.sent_from} to {', '.join(addresses_in(item.args))}:\n{text}"
+    return shown if len(shown) <= _WHOLE and clean(shown) == shown and not _GAP.search(shown) else None
+
+
+def _one_line(text: str) -> str:
+    return cut(_flat(text), _LINE)
+
+
+def _flat(text: str) -> str:
+    return " ".join(clean(text).split())
+
 
 log = logging.getLogger(__name__)
 
@@ -46,13 +154,13 @@ class Notices:
         self, user_id: UUID, url: str, p256dh: str, auth: str, session_id: UUID | None = None
     ) -> Channel:
         """A browser is told for as long as the session lasts. Raises TargetRefused, BadSubscription."""
-        push.check_keys(p256dh, auth)
+        check_keys(p256dh, auth)
         secrets = {"p256dh": p256dh, "auth": auth}
         return await self.channels.add(user_id, "push", self.outward.check(url).host, url, secrets, session_id)
 
     async def public_key(self, user_id: UUID) -> str:
         """What a browser must be told before it subscribes. Raises VaultError."""
-        return push.public_key(await self._key(user_id))
+        return public_key(await self._key(user_id))
 
     async def tell(self) -> None:
         """Send what is due; a channel that is slow keeps none of the others."""
@@ -88,7 +196,7 @@ class Notices:
             message_id = str(uuid5(channel.id, f"{type_} {notice.until}"))
             return await self.outward.post(address["url"], signed(address["secret"], message_id, body), body)
         key, contact = await self._key(channel.user_id), await self._contact_of(channel.user_id)
-        headers, body = push.sealed(key, contact, address, await self._for_browser(notice))
+        headers, body = sealed(key, contact, address, await self._for_browser(notice))
         return await self.outward.post(address["url"], headers, body)
 
     async def _for_webhook(self, notice: Notice, type_: str) -> dict[str, Any]:
@@ -120,7 +228,7 @@ class Notices:
         return json.dumps({"waiting": notice.waiting, "notices": shown}, ensure_ascii=False).encode("utf-8", "replace")
 
     async def _key(self, user_id: UUID) -> str:
-        return await self.channels.vapid_key(user_id, push.new_key())
+        return await self.channels.vapid_key(user_id, new_key())
 
     async def _contact_of(self, user_id: UUID) -> str:
         if self.contact:
@@ -135,3 +243,67 @@ class Notices:
 
 def _is_taken(answer: Answer) -> bool:
     return 200 <= answer.status < 300
+
+
+_CURVE: Final = ec.SECP256R1()  # which RFC 8291 and RFC 8292 name
+_KEPT_SECONDS = 12 * 3600  # how long a push service keeps a message for a browser that is off
+_SIGNED_SECONDS = 12 * 3600  # RFC 8292 allows 24 hours at most, by the push service's clock
+
+
+class BadSubscription(AssistantError):
+    """What a browser sent as its subscription can't be used."""
+
+    status = HTTPStatus.UNPROCESSABLE_ENTITY
+
+
+def new_key() -> str:
+    """A private key to be known by, as PEM."""
+    key = ec.generate_private_key(_CURVE)
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+
+
+def public_key(key: str) -> str:
+    """The public half, as browsers take it (`applicationServerKey`)."""
+    half = load_pem_private_key(key.encode(), None).public_key()
+    point = half.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
+    return base64.urlsafe_b64encode(point).rstrip(b"=").decode()
+
+
+def check_keys(p256dh: str, auth: str) -> None:
+    """Raises BadSubscription."""
+    try:
+        ec.EllipticCurvePublicKey.from_encoded_point(_CURVE, _decoded(p256dh))
+        secret = _decoded(auth)
+    except (ValueError, binascii.Error):
+        raise BadSubscription("p256dh is no public key of a browser") from None
+    if len(secret) != 16:
+        raise BadSubscription("auth has another length than a browser's secret")
+
+
+def sealed(key: str, contact: str, subscription: Mapping[str, str], message: bytes) -> tuple[dict[str, str], bytes]:
+    """Headers and body of the request to the subscription's push service. `contact`: a mailto: or https: address for
+    the push service's operators; `subscription`: `url`, `p256dh` and `auth`."""
+    import http_ece  # type: ignore[import-untyped]
+    import httpx
+    import jwt
+
+    url = httpx.URL(subscription["url"])
+    body: bytes = http_ece.encrypt(
+        message,
+        private_key=ec.generate_private_key(_CURVE),
+        dh=_decoded(subscription["p256dh"]),
+        auth_secret=_decoded(subscription["auth"]),
+    )
+    claims = {"aud": f"{url.scheme}://{url.netloc.decode()}", "exp": int(time.time()) + _SIGNED_SECONDS, "sub": contact}
+    headers = {
+        "Authorization": f"vapid t={jwt.encode(claims, key, 'ES256')},k={public_key(key)}",
+        "Content-Encoding": "aes128gcm",
+        "Content-Type": "application/octet-stream",
+        "TTL": str(_KEPT_SECONDS),
+        "Topic": "waiting",  # a newer notice takes the place of one that no browser has fetched
+    }
+    return headers, body
+
+
+def _decoded(value: str) -> bytes:
+    return base64.b64decode(value + "=" * (-len(value) % 4), altchars=b"-_", validate=True)

@@ -12,9 +12,8 @@ from email_assistant.rehearsal.pairing import WITHIN, Pairing
 from email_assistant.rehearsal.recorded import Recorded
 from email_assistant.triage.classifier import Classifier, one_thread, table_of, train_on
 from email_assistant.triage.correspondence import Correspondence
-from email_assistant.triage.plain import IGNORE, NOTIFY, RESPOND
 from email_assistant.triage.versions import OF_EACH
-from email_assistant.triage.words import rows
+from email_assistant.triage.words import IGNORE, NOTIFY, RESPOND, rows
 
 if TYPE_CHECKING:
     from numpy import ndarray

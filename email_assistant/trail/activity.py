@@ -1,4 +1,5 @@
-"""What came in and what was done with it, by day and by week."""
+"""What came in and what was done with it, by day and by week; and the letters that were proposed, with what the person
+made of them."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -8,10 +9,11 @@ from typing import Any, Final
 from uuid import UUID
 
 from email_assistant.accounts.account import Account
-from email_assistant.db.pool import Pool, fetched
+from email_assistant.db.pool import Pool, fetched, fetched_as
 from email_assistant.db.statements import statements
 from email_assistant.mail.survival import survival
 from email_assistant.outgoing.entry import WITHOUT_TEXT
+from email_assistant.tools.send_email import LETTER
 
 _SQL = statements("trail", "activity.sql")
 _LEAST_MONEY: Final = 0.01
@@ -163,3 +165,21 @@ def _money(sum_: float) -> str:
 
 def _counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+_LETTERS = statements("trail", "letters.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovedLetter:
+    kind: str
+    at: datetime | None
+    """When it was approved; None: not known."""
+    proposed: str
+    sent: str
+
+
+async def approved_letters(pool: Pool, user_id: UUID, accounts: Sequence[UUID]) -> list[ApprovedLetter]:
+    """Oldest first."""
+    given = {"user": user_id, "accounts": list(accounts), "tool": LETTER, "gone": WITHOUT_TEXT}
+    return await fetched_as(ApprovedLetter, pool, _LETTERS["approved"], given)

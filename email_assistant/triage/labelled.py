@@ -10,7 +10,7 @@ from email_assistant.errors import AssistantError
 from email_assistant.mail.address import Address, parse_addresses
 from email_assistant.mail.history import new_text
 from email_assistant.mail.message import Mail
-from email_assistant.triage.plain import OUTCOMES
+from email_assistant.triage.words import OUTCOMES
 
 
 class NoLabelledMail(AssistantError):

@@ -10,8 +10,8 @@ from typing import Final, Literal
 from email_assistant.triage.correspondence import Correspondence
 from email_assistant.triage.figures import Bin, calibration
 from email_assistant.triage.labelled import Labelled, NoLabelledMail
-from email_assistant.triage.plain import IGNORE, OUTCOMES, RESPOND, by_rules
 from email_assistant.triage.proof import THRESHOLDS, Proof, interval, upper_bound
+from email_assistant.triage.words import IGNORE, OUTCOMES, RESPOND, by_rules
 
 Stage = Literal["rules", "classifier", "model", "cascade"]
 STAGES: Final[tuple[Stage, ...]] = ("rules", "classifier", "model", "cascade")

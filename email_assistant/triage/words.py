@@ -1,9 +1,10 @@
-"""The words of mails as sparse rows. They are hashed: no vocabulary is kept, so none of a person's words can leak."""
+"""The words of mails as sparse rows, and the plain rules that every trained stage is measured against. Words are
+hashed: no vocabulary is kept, so none of a person's words can leak."""
 
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from email_assistant.mail.message import Mail
@@ -11,6 +12,7 @@ from email_assistant.triage.facts import recipients
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
+
 
 _WORD: Final = re.compile(r"\w\w+|[?!%$€]")
 _BLANKS: Final = re.compile(r"\W+")
@@ -57,3 +59,22 @@ def _pieces(text: str, shortest: int, longest: int) -> Iterator[str]:
         padded = f" {word} "
         for size in range(shortest, longest + 1):
             yield from (padded[start : start + size] for start in range(max(1, len(padded) - size + 1)))
+
+
+RESPOND: Final = "respond"
+NOTIFY: Final = "notify"
+IGNORE: Final = "ignore"
+OUTCOMES: Final = (IGNORE, NOTIFY, RESPOND)
+
+_SELLS: Final = 0.7  # of the logarithm of 1 + words that sell: one such word
+
+
+def by_rules(facts: Mapping[str, float]) -> str:
+    """`respond`, `notify` or `ignore`, by the facts of a mail."""
+    if facts["from a machine"] or facts["only tells"] > facts["requests"]:
+        return NOTIFY
+    mass = facts["to a list or by mass mail"] or facts["from a no-reply address"] or facts["written in pieces"]
+    if mass or (facts["sells"] > _SELLS and facts["sells"] > facts["requests"]):
+        return IGNORE
+    asks = facts["requests"] or facts["presses"] or facts["questions"] or facts["asks near the end"]
+    return RESPOND if asks else NOTIFY

@@ -22,7 +22,7 @@ from email_assistant.google.quota import Urgency
 from email_assistant.inbox.describe import mail_as_text
 from email_assistant.inbox.questions import Asked, Questions
 from email_assistant.inbox.recipients import Recipients
-from email_assistant.memory.at_hand import rules_at_hand
+from email_assistant.memory.rules import rules_at_hand
 from email_assistant.outgoing.left_drafts import LeftDrafts
 from email_assistant.tools.meeting_time import MEETING
 from email_assistant.tools.registry import Registry

@@ -23,12 +23,11 @@ from email_assistant.inbox.person import Inbox
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.entry import Effect, InDoubt, NotYetClear
 from email_assistant.tools.spec import ServerDown
-from email_assistant.work.did import Did, did
 from email_assistant.work.driver import Driver
 from email_assistant.work.invoke import Invoker, Watch
 from email_assistant.work.rows import RunRow, Standing
 from email_assistant.work.runs import Runs
-from email_assistant.work.turns import ChatRow, Turns
+from email_assistant.work.turns import ChatRow, Did, Turns, did
 
 T = TypeVar("T")
 

@@ -25,11 +25,11 @@ from email_assistant.db.statements import statements
 from email_assistant.db.values import time_in_json
 from email_assistant.gate import answers, provenance
 from email_assistant.gate.answers import Indexed
+from email_assistant.gate.call import PROSE
 from email_assistant.gate.doubt import Doubt
 from email_assistant.gate.doubts import doubts, lacking
 from email_assistant.gate.ledger import OWN_LETTERS, entry_in
 from email_assistant.gate.policy import GateEntry, GateSession
-from email_assistant.gate.prose import PROSE
 from email_assistant.gate.provenance import Source, holders, spans
 from email_assistant.gate.spoken import Spoken
 from email_assistant.inbox.items import TOGETHER
@@ -46,7 +46,7 @@ from email_assistant.memory.rules import Rule, is_by_hand
 from email_assistant.settings.values import WorkingHours
 from email_assistant.tools.config import SEARCH_MAIL
 from email_assistant.tools.meeting_time import times_of, unusual
-from email_assistant.trail.search_mail import mails_in
+from email_assistant.trail.chat_tools import mails_in
 from email_assistant.work.conversations import Conversations, StoredMail, read_mails
 
 _ADDRESS: Final = re.compile(r"[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+")

@@ -19,7 +19,7 @@ from email_assistant.db.pool import Connection, Pool, fetched, fetched_as
 from email_assistant.db.statements import statements
 from email_assistant.errors import AssistantError
 from email_assistant.gate import ledger, sessions
-from email_assistant.gate.log import forget as forget_in_log
+from email_assistant.gate.ledger import forget as forget_in_log
 from email_assistant.inbox import recipients, rows
 from email_assistant.inbox.items import Conflict
 from email_assistant.inbox.mails import Mails

@@ -2,10 +2,10 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 from email_assistant.agents.mail.run import Thought
@@ -19,7 +19,27 @@ from email_assistant.rehearsal.learned import Truth
 from email_assistant.sync.news import RID_OF
 from email_assistant.triage.cascade import Judgement, prove, take
 from email_assistant.triage.proof import Proof
-from email_assistant.work.one_for_all import OneForAll
+
+T = TypeVar("T")
+
+
+class OneForAll(Generic[T]):
+    """Each gets what was begun after they asked, so nobody misses what was there by then."""
+
+    def __init__(self) -> None:
+        self._turn = asyncio.Lock()
+        self._begun = 0
+        self._ended: tuple[int, T] | None = None
+
+    async def get(self, do: Callable[[], Awaitable[T]]) -> T:
+        before = self._begun
+        async with self._turn:
+            if self._ended and self._ended[0] > before:
+                return self._ended[1]
+            self._begun += 1
+            self._ended = (self._begun, await do())
+            return self._ended[1]
+
 
 _TEACHES = "{0}.known_by <> 'silence' or {0}.checked or not {0}.decided"
 """What may be learned from: not what was decided with nobody else asked, and let stand."""

@@ -33,8 +33,8 @@ from email_assistant.rehearsal.recorded import Recorded
 from email_assistant.rehearsal.study import Study
 from email_assistant.triage.cascade import LIMITS, Judgement, is_checked, may_decide, nothing_proven, take
 from email_assistant.triage.classifier import Classifier, TooFewOutcomes
-from email_assistant.triage.plain import IGNORE, NOTIFY, OUTCOMES, RESPOND
 from email_assistant.triage.versions import FIRST, GROWS
+from email_assistant.triage.words import IGNORE, NOTIFY, OUTCOMES, RESPOND
 
 ADA: Final = "ada@home.example"
 BEGAN: Final = datetime(2026, 1, 5, 7, tzinfo=UTC)

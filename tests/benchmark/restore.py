@@ -10,8 +10,7 @@ from pathlib import Path
 
 from email_assistant.app import open_app
 from email_assistant.cli.drill import drill
-from email_assistant.db.backup import back_up
-from email_assistant.db.dump import read_backup
+from email_assistant.db.backup import back_up, read_backup
 from email_assistant.home import database, secret_key
 from email_assistant.settings import Settings
 from tests.benchmark.inbox import fill

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from email_assistant.memory.correction import teach_triage
+from email_assistant.memory.learn import teach_triage
 from email_assistant.memory.profiles import Memory
 from tests.browser.conftest import Open
 from tests.doubles.receiver import Browser, Receiver

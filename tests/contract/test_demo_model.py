@@ -15,7 +15,7 @@ from pydantic import BaseModel, SecretStr
 
 from email_assistant.inbox.refinements import BESIDE, REFINEMENTS, Refined
 from email_assistant.memory.difference import difference
-from email_assistant.model.questions import CALL, READY_TOOL
+from email_assistant.model.asking import CALL, READY_TOOL
 from tests.contract.demo_stage import (
     MODULE,
     STRING,

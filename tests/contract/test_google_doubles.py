@@ -22,7 +22,7 @@ import pytest
 
 from email_assistant.google.errors import Exists, GoogleError, NotFound, Refused, Revoked
 from email_assistant.google.gmail import Message
-from email_assistant.google.scopes import SCOPES
+from email_assistant.google.login import SCOPES
 from tests import tables
 from tests.contract.google_gaps import GAPS
 from tests.contract.google_stage import (

@@ -11,8 +11,7 @@ from urllib.parse import parse_qs
 import pytest
 
 from email_assistant.google.errors import LoginFailed, Transient
-from email_assistant.google.login import Consent, OAuthClient
-from email_assistant.google.scopes import GMAIL, SCOPES
+from email_assistant.google.login import GMAIL, SCOPES, Consent, OAuthClient
 from tests.contract.faulty_http import Answer, FaultyServer, ok
 
 AMPLE = 30.0

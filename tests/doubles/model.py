@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from email_assistant.model.questions import CALL, WORD
+from email_assistant.model.asking import CALL, WORD
 from tests.doubles.completion import completion
 from tests.doubles.serving import Dropped, Hold, Server
 

@@ -13,7 +13,7 @@ from langgraph.graph import END, START, StateGraph
 from starlette.responses import Response, StreamingResponse
 
 from email_assistant.model import BadAnswer, ModelFault, Models
-from email_assistant.model.questions import CALL, WORD
+from email_assistant.model.asking import CALL, WORD
 from email_assistant.settings import Settings
 from tests.doubles.daemon import Daemon
 from tests.doubles.google import Google

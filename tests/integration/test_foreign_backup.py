@@ -17,9 +17,8 @@ from cryptography.fernet import Fernet
 from pydantic import SecretStr
 
 from email_assistant.app import open_app
-from email_assistant.db.backup import back_up
+from email_assistant.db.backup import BackupError, back_up, read_backup
 from email_assistant.db.binaries import find_binaries
-from email_assistant.db.dump import BackupError, read_backup
 from email_assistant.db.migrate import schema_hash
 from email_assistant.db.pool import session_settings
 from email_assistant.db.restore import restore

@@ -9,10 +9,9 @@ import psycopg
 import pytest
 
 from email_assistant.app import forgetting, past_mails, removal
-from email_assistant.db.backup import back_up
-from email_assistant.db.dump import blocks_of
+from email_assistant.db.backup import back_up, blocks_of
 from email_assistant.db.lease import claim
-from email_assistant.gate.log import check
+from email_assistant.gate.ledger import check
 from email_assistant.inbox.items import Conflict, NoItem
 from email_assistant.web.app import create_api
 from email_assistant.work.forgetting import NobodyNamed

@@ -16,9 +16,9 @@ from pydantic import SecretStr
 
 from email_assistant.app import App, open_app
 from email_assistant.gate.client import Gate
-from email_assistant.gate.log import check
+from email_assistant.gate.ledger import check
 from email_assistant.inbox.items import Item
-from email_assistant.notify.cards import cards
+from email_assistant.notify.notices import cards
 from email_assistant.settings import Settings
 from tests.integration.test_api import TOKEN, Home, client, served
 from tests.integration.test_terminal import shown

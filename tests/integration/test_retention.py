@@ -16,7 +16,7 @@ import pytest
 from procrastinate import periodic
 
 from email_assistant.app import past_mails
-from email_assistant.gate.log import check
+from email_assistant.gate.ledger import check
 from email_assistant.inbox.mails import Class
 from email_assistant.mail.message import NOT_KEPT
 from email_assistant.outgoing.entry import WITHOUT_TEXT

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from email_assistant.inbox.items import Item
-from email_assistant.trail.search_mail import SearchMailTool, mails_in
+from email_assistant.trail.chat_tools import SearchMailTool, mails_in
 from tests.benchmark.tokens import count_tokens
 from tests.doubles.google import Google
 from tests.doubles.model import Model, tool

@@ -13,8 +13,8 @@ from email_assistant.rehearsal.learned import Predecessor, Truth, learn, next_ve
 from email_assistant.rehearsal.recorded import Recorded
 from email_assistant.rehearsal.study import Study
 from email_assistant.triage.cascade import MISSED, ONE_IN, WRONG, Judgement, is_checked, may_decide, prove
-from email_assistant.triage.plain import IGNORE, NOTIFY, OUTCOMES, RESPOND
 from email_assistant.triage.versions import NEWEST, REPLAYED
+from email_assistant.triage.words import IGNORE, NOTIFY, OUTCOMES, RESPOND
 
 BEGAN = datetime(2026, 1, 5, tzinfo=UTC)
 ADA = "ada@example.com"

@@ -12,8 +12,8 @@ from email_assistant.rehearsal.foretold import Foretold, foretell
 from email_assistant.rehearsal.pairing import WITHIN
 from email_assistant.rehearsal.recorded import Recorded
 from email_assistant.rehearsal.study import Study
-from email_assistant.triage.plain import IGNORE, NOTIFY, RESPOND
 from email_assistant.triage.versions import FIRST
+from email_assistant.triage.words import IGNORE, NOTIFY, RESPOND
 
 BEGAN = datetime(2026, 1, 5, tzinfo=UTC)
 ADA = "ada@example.com"

@@ -21,13 +21,13 @@ from email_assistant.agents.mail.own_letters import OwnLetter
 from email_assistant.errors import AssistantError
 from email_assistant.gate import answers, figures, provenance, spans, verbs
 from email_assistant.gate.answers import answer
-from email_assistant.gate.arguments import arguments_in
 from email_assistant.gate.call import Proposed, Subject
 from email_assistant.gate.doubt import Doubt
 from email_assistant.gate.doubts import doubts
 from email_assistant.gate.labels import Labels
 from email_assistant.gate.plain import called, words
 from email_assistant.gate.policy import GateSession, decide
+from email_assistant.gate.sessions import arguments_in
 from email_assistant.gate.spoken import Spoken
 from email_assistant.inbox.describe import mail_as_text
 from email_assistant.mail import css, history, lookalike, two_parts
@@ -39,13 +39,12 @@ from email_assistant.mail.diff import compare
 from email_assistant.mail.excerpt import excerpt, tokens
 from email_assistant.mail.gist import asked, said
 from email_assistant.mail.html_text import html_to_text
-from email_assistant.mail.inline_files import without_files
 from email_assistant.mail.invisible import as_seen, clean
 from email_assistant.mail.invite import event, invitation, summarise
 from email_assistant.mail.links import bare_urls, link_note
 from email_assistant.mail.lookalike import People
 from email_assistant.mail.message import Mail
-from email_assistant.mail.parse import parse_bytes, parse_gmail
+from email_assistant.mail.parse import parse_bytes, parse_gmail, without_files
 from email_assistant.mail.passages import passages, unwrapped
 from email_assistant.mail.prompt import delimited, for_prompt, rule, shorten_blocks
 from email_assistant.mail.rich import NotShown, sanitised
@@ -53,14 +52,14 @@ from email_assistant.mail.stored import StoredTexts, history_of
 from email_assistant.mail.survival import survival
 from email_assistant.memory import markdown
 from email_assistant.memory.difference import difference, own_words
-from email_assistant.memory.named import named, strangers
+from email_assistant.memory.learn import named, strangers
 from email_assistant.memory.rules import Rule
 from email_assistant.memory.senders import sender_rule
 from email_assistant.model.structured import read_object
 from email_assistant.rehearsal.pairing import Pairing
 from email_assistant.rehearsal.recorded import Recorded
 from email_assistant.tools.spoken_times import spoken_times
-from email_assistant.trail import search_mail
+from email_assistant.trail.chat_tools import _matching
 from email_assistant.triage import facts as triage_facts
 from email_assistant.triage.correspondence import Correspondence, subject_of_conversation
 from email_assistant_servers.google_sandbox import mime as sandbox
@@ -309,7 +308,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "a file of rules": tolerant(lambda text: markdown.read(f"## triage_preferences\n- {text}\n{text}"), AssistantError),
     "a letter of theirs": lambda text: OwnLetter.sent("1", (), text, text, NOON, [text[:100]]),
     "words of a letter": own_letters.words,
-    "lines that match": lambda text: search_mail._matching(text, ["hello", "a"]),
+    "lines that match": lambda text: _matching(text, ["hello", "a"]),
     "the sandbox": in_the_sandbox,
     "a file in the sandbox": file_in_the_sandbox,
     "a model's answer": tolerant(lambda text: read_object(text, dict), ValueError),

@@ -10,7 +10,7 @@ import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
 from email_assistant.mail.prompt import delimited
-from email_assistant.model.abilities import Abilities
+from email_assistant.model.asking import Abilities
 from email_assistant.model.context import shortened
 from email_assistant.model.errors import ModelDown, ModelFault, ModelRefused, TextRefused, explain
 from email_assistant.model.structured import read_object

@@ -13,7 +13,7 @@ from email_assistant.triage import words
 from email_assistant.triage.classifier import TooFewOutcomes, train
 from email_assistant.triage.correspondence import Correspondence, subject_of_conversation
 from email_assistant.triage.figures import calibration, roc_auc
-from email_assistant.triage.plain import by_rules
+from email_assistant.triage.words import by_rules
 
 ME = "vera.lindqvist@example.com"
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)

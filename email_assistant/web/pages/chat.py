@@ -27,9 +27,9 @@ from email_assistant.web.replies import stand_of
 from email_assistant.web.routers import for_pages
 from email_assistant.web.wording import TITLES, chat_buttons, what_follows
 from email_assistant.work.chat import Chat, Talk
-from email_assistant.work.did import Did
 from email_assistant.work.invoke import Watch
 from email_assistant.work.rows import RunRow
+from email_assistant.work.turns import Did
 
 _MOST_CHATS = 50
 _NEWEST = 20  # turns of a long chat that stand on the page
