@@ -25,8 +25,10 @@ _FILTERED = re.compile(
     r"|data_inspection_failed|requires moderation|input was flagged",  # DashScope, OpenRouter
     re.IGNORECASE,
 )
-_UNCONNECTED = ("ConnectTimeout", "ConnectError", "ProxyError", "UnsupportedProtocol")
-"""Nothing has reached the server: names of httpx, or of the copy of it that OpenAI's library comes with."""
+_UNCONNECTED = "ConnectTimeout"
+"""Of httpx, or of the copy of it that OpenAI's library comes with; so are those below."""
+_BROKEN_OFF = {"CloseError", "ReadError", "RemoteProtocolError", "WriteError"}
+"""The server was there, and ended the connection."""
 _WORDS = 200
 """Characters of a server's own words that are told."""
 
@@ -102,10 +104,9 @@ class ContextExceeded(TextRefused):
 
 def explain(error: openai.APIError, server: str, key_variable: str) -> Exception:
     match error:
-        case openai.APITimeoutError() if not _is_unconnected(error):
+        case openai.APITimeoutError() if type(error.__cause__).__name__ != _UNCONNECTED:
             return ModelFault(f"the model at {server} did not answer in time")
-        case openai.APIConnectionError() if error.__cause__ and not _is_unconnected(error):
-            # What it was asked may be what ends it.
+        case openai.APIConnectionError() if _causes(error) & _BROKEN_OFF:  # by what it was asked, it may be
             return ModelFault(f"the model at {server} broke off in the middle of this")
         case openai.APIConnectionError():
             return ModelDown(f"the model at {server} can't be reached; is it running, is OPENAI_BASE_URL right?")
@@ -150,8 +151,9 @@ def _explain_status(error: openai.APIStatusError, server: str, key_variable: str
             return ModelRefused(reason, streamed=bool(json.loads(error.request.content).get("stream")))
 
 
-def _is_unconnected(error: openai.APIConnectionError) -> bool:
-    return type(error.__cause__).__name__ in _UNCONNECTED
+def _causes(error: BaseException) -> set[str]:
+    """The names of what it was raised from."""
+    return {type(error.__cause__).__name__, *_causes(error.__cause__)} if error.__cause__ else set()
 
 
 def _words(error: openai.APIStatusError) -> str:
