@@ -28,6 +28,8 @@ class Judged(TypedDict):
     """Where a person is asked: where it would be done."""
     means: NotRequired[object]
     """As JSON; equal for calls that come to the same."""
+    acts: NotRequired[bool]
+    """Where it is answered: whether something would have been done, for all that is known."""
 
 
 class Decided(TypedDict):

@@ -114,12 +114,11 @@ class Assistant(Agent):
             await self.check_allowed(run, name)
             complete = await self.tools.complete(run, name, args)
             means = await self.tools.meaning(run, name, complete)
-        except ToolError as error:
-            return Judged(kind="say", args=args, text=f"Error: {error}")
-        except ServerDown as down:
-            if await self.ledger.done_of([UUID(run["id"])]):
+        except (ToolError, ServerDown) as error:
+            if isinstance(error, ServerDown) and await self.ledger.done_of([UUID(run["id"])]):
                 raise  # what was done is told, and what follows it waits
-            return Judged(kind="say", args=args, text=f"Error: {down}")
+            acts = self.tools.subject(name).may_tell_others
+            return Judged(kind="say", args=args, text=f"Error: {error}", acts=acts)
         verdict = await asyncio.to_thread(decide, session, self.proposed(name, complete))
         because = verdict.reason if verdict.overrules and not self._is_told(verdict, session, name) else ""
         judged = Judged(kind="ask" if verdict.do == "ask" else "run", args=complete, text=because)

@@ -10,7 +10,6 @@ call of the message is decided.
 """
 
 import asyncio
-import json
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,13 +31,22 @@ from email_assistant.agents.agent import (
     LoopState,
     Ran,
     ToRun,
-    Word,
     described,
     filled_in,
 )
+from email_assistant.agents.decided import (
+    as_left,
+    beside_refused,
+    decided_by,
+    last_word,
+    same_calls,
+    why_nothing,
+    with_edits,
+    without_asking,
+)
 from email_assistant.errors import AssistantError
 from email_assistant.gate.policy import GateSession
-from email_assistant.mail.charset import cut, one_line, readable
+from email_assistant.mail.charset import readable
 from email_assistant.model.structured import answer_in
 from email_assistant.outgoing.entry import OURS, Effect
 from email_assistant.spans import in_span
@@ -46,11 +54,8 @@ from email_assistant.tools.control import CLARIFICATION
 from email_assistant.tools.rules import moved
 from email_assistant.tools.spec import FormNeeded, ToolError, check_storable
 
-_ERROR = "Error: "
-_MOST_OF_A_REASON = 200  # characters
 REMINDER = "Answer with a tool call."
 _CONFIRM_NOW = "Error: not done. The person must confirm this now: propose it again."
-_IGNORED = "The person ignored this; nothing was done."
 _NOT_JSON = "This call had no usable name or its arguments were not JSON."
 UNREADABLE = "invalid"
 """Name given to a call without a usable name or arguments."""
@@ -121,7 +126,7 @@ class Loop:
         blank = await self.agent.to_write(state["run"]) if self.done_tool else None
         if blank is None or state.get("word") == "decided":
             raise StepBudgetSpent(spent)
-        return self._ask_to_write(*blank, _why_nothing(state["messages"]) or spent, [])
+        return self._ask_to_write(*blank, why_nothing(state["messages"]) or spent, [])
 
     async def plan(self, state: LoopState, config: RunnableConfig) -> Command[str]:
         """What comes after the person has decided all calls of a stage: the next stage, or acting."""
@@ -146,13 +151,13 @@ class Loop:
                 args, approved = (decision or verdict)["args"], decision is not None and decision["asked"]
                 noted = await asyncio.to_thread(self.agent.noted, session, call["name"], args, approved=approved)
                 session = session.then(noted)
-        same = _same(judged)
+        same = same_calls(judged)
         judged = [(call, v) for call, v in judged if str(call["id"]) not in same]
         asked = [(ToolCall(**{**call, "args": v["args"]}), v) for call, v in judged if v["kind"] == "ask"]
         for stage in self.stages:
             if of_stage := [each for each in asked if self._stage(each[0]) == stage]:
-                return [self._asking(stage, call, message, verdict) for call, verdict in of_stage], same
-        return self.acts, same | {str(call["id"]): _without_asking(v) for call, v in judged}
+                return [self._asking(stage, call, message, beside_refused(v, judged)) for call, v in of_stage], same
+        return self.acts, same | {str(call["id"]): without_asking(v) for call, v in judged}
 
     async def interrupt_handler(self, state: CallState) -> dict[str, Any]:
         """Ask a person about one call; nothing else."""
@@ -166,14 +171,14 @@ class Loop:
                 "again": state.get("again"),
             }
         )
-        return {"decisions": {call["id"]: _decide(call["args"], answer, state.get("place", OURS))}}
+        return {"decisions": {call["id"]: decided_by(call["args"], answer, state.get("place", OURS))}}
 
     @in_span("act")
     async def act(self, state: LoopState, config: RunnableConfig) -> Command[str]:
         """Run what was decided, in the order of the message; one tool message per call."""
         message, begun = state["messages"][-1], await self._begun(state)
         assert isinstance(message, AIMessage)
-        decisions = {i: _as_left(each, begun[i]) if i in begun else each for i, each in state["decisions"].items()}
+        decisions = {i: as_left(each, begun[i]) if i in begun else each for i, each in state["decisions"].items()}
         if anew := self._ask_anew(message, state["decisions"], decisions, begun):
             return anew
         judged = [call for call in message.tool_calls if self._is_judged(call["name"], decisions[str(call["id"])])]
@@ -198,11 +203,11 @@ class Loop:
             for call, ran in zip(message.tool_calls, ran_as.values(), strict=True)
         ]
         if any(d["edited"] for d in decisions.values()):
-            answers.insert(0, _with_edits(message, decisions))
+            answers.insert(0, with_edits(message, decisions))
         goto = self._next(message.tool_calls, decisions, [*ran_as.values()])
-        word = _last_word(state.get("word", ""), decisions, ran_as)
+        word = last_word(state.get("word", ""), decisions, ran_as)
         if goto == self.finish and not word and (blank := await self.agent.to_write(state["run"])):
-            why = _why_nothing([*state["messages"], *answers]) or "the assistant ended without an answer"
+            why = why_nothing([*state["messages"], *answers]) or "the assistant ended without an answer"
             return self._ask_to_write(*blank, why, answers)
         return Command(goto=goto, update={"messages": answers, "word": word})
 
@@ -334,7 +339,7 @@ class Loop:
 
     async def _verdict(self, run: dict[str, Any], call: ToolCall, session: GateSession) -> Judged:
         if call["name"] == UNREADABLE:
-            return Judged(kind="say", args={}, text=call["args"].get("problem") or _NOT_JSON)
+            return Judged(kind="say", args={}, text=call["args"].get("problem") or _NOT_JSON, acts=True)
         return await self.agent.judge(run, call["name"], call["args"], session)
 
     def _asking(self, stage: str, call: ToolCall, message: AIMessage, verdict: Judged | None = None) -> Send:
@@ -346,37 +351,6 @@ class Loop:
 
     def _stage(self, call: ToolCall) -> str:
         return self.stage_of.get(call["name"], self.stages[-1])
-
-
-def _same(judged: Sequence[tuple[ToolCall, Judged]]) -> dict[str, Decided]:
-    """What becomes of the calls that come to the same as one before them in their message: the same, and once."""
-    firsts: dict[str, str] = {}
-    same: dict[str, Decided] = {}
-    for call, verdict in judged:
-        if verdict["kind"] == "say":
-            continue
-        means = json.dumps([call["name"], verdict.get("means", verdict["args"])], sort_keys=True)
-        first = firsts.setdefault(means, str(call["id"]))
-        if first != str(call["id"]):
-            same[str(call["id"])] = Decided(do="same", args=verdict["args"], text=first, asked=False, edited=False)
-    return same
-
-
-def _last_word(before: Word, decisions: Mapping[str, Decided], ran: Mapping[str, Ran]) -> Word:
-    """The person's last word on a run, once the calls of a message were carried out."""
-    does = {each["do"] for each in decisions.values() if each["asked"]}
-    if before == "decided" or does & {"run", "stop"}:
-        return "decided"
-    if "answer" in does:
-        return "" if any(each.get("anew") for each in decisions.values()) else "told"
-    is_refused = any(each["do"] == "say" for each in decisions.values()) or not all(each.well for each in ran.values())
-    return "" if before == "told" and is_refused else before
-
-
-def _why_nothing(messages: Sequence[AnyMessage]) -> str:
-    """Why nothing was proposed: how the model's last call was refused; empty if none was."""
-    refused = (str(m.text) for m in reversed(messages) if isinstance(m, ToolMessage) and m.text.startswith(_ERROR))
-    return cut(one_line(next(refused, "").removeprefix(_ERROR)), _MOST_OF_A_REASON)
 
 
 def _readable_calls(answer: AIMessage) -> list[ToolCall]:
@@ -404,45 +378,3 @@ def _new_id() -> str:
 
 def _was_reminded(messages: Sequence[AnyMessage]) -> bool:
     return isinstance(messages[-1], HumanMessage) and messages[-1].text == REMINDER
-
-
-def _without_asking(verdict: Judged) -> Decided:
-    assert verdict["kind"] != "ask"
-    return Decided(do=verdict["kind"], args=verdict["args"], text=verdict["text"], asked=False, edited=False)
-
-
-def _decide(args: dict[str, Any], answer: Mapping[str, Any], place: str) -> Decided:
-    match answer["type"]:
-        case "accept":
-            return Decided(do="run", args=args, text="", asked=True, edited=False, place=place)
-        case "edit":
-            return Decided(do="run", args=answer["args"], text="", asked=True, edited=True, place=place)
-        case "response":
-            anew = bool(answer.get("anew"))
-            return Decided(do="answer", args=args, text=answer["args"], asked=True, edited=False, anew=anew)
-        case "ignore":
-            return Decided(do="stop", args=args, text=_IGNORED, asked=True, edited=False)
-        case other:
-            raise ValueError(f"unknown answer {other!r}")
-
-
-def _as_left(decision: Decided, effect: Effect) -> Decided:
-    """The decision after the person's last word on the effect that came of it."""
-    if decision["do"] != "run" or not decision["asked"]:
-        return decision
-    if effect.left_as == "refused":
-        return Decided(do="stop", args=effect.args, text=_IGNORED, asked=True, edited=False)
-    edited = decision["edited"] or effect.args != decision["args"]
-    place = decision["place"] if effect.place is None else effect.place
-    return Decided(do="run", args=effect.args, text="", asked=True, edited=edited, place=place)
-
-
-def _with_edits(message: AIMessage, decisions: Mapping[str, Decided]) -> AIMessage:
-    """The message as the person left it; with the same id it takes the place of the model's."""
-    calls = [
-        ToolCall(name=c["name"], args=decisions[str(c["id"])]["args"], id=c["id"], type="tool_call")
-        if decisions[str(c["id"])]["edited"]
-        else c
-        for c in message.tool_calls
-    ]
-    return AIMessage(message.content, id=message.id, tool_calls=calls, usage_metadata=message.usage_metadata)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -121,6 +122,33 @@ class TestNothingProposed:
         item = await blank(home)
         assert item.taken_back
         assert item.taken_back["args"]["response_text"] == "Dear Bob, not on Friday."
+
+    @pytest.mark.parametrize(
+        ("refused", "why"),
+        [
+            (meeting(NEXT_WEEK - timedelta(days=3650)), "that is over"),
+            (tool("book_the_room", room="3"), "book_the_room"),
+            (broken_tool("schedule_meeting", "{"), "JSON"),
+        ],
+        ids=["in the past", "no such tool", "not readable"],
+    )
+    async def test_a_letter_tells_of_the_part_beside_it_that_was_refused(
+        self, home: Home, model: Model, refused: ToolCall, why: str
+    ) -> None:
+        model.script([[reply("Our call is in the calendar."), refused], [DONE]])
+        await home.receive()
+        [item] = await home.pending()
+        [told] = [each for each in item.warnings if "another part of this proposal can't be done" in each]
+        assert why in told
+
+    @pytest.mark.parametrize(
+        "refused", [tool("check_calendar_tool", dates=["2031"]), tool("Done", done="yes")], ids=["a look", "done"]
+    )
+    async def test_a_part_that_does_nothing_is_not_told_of(self, home: Home, model: Model, refused: ToolCall) -> None:
+        model.script([[reply("Friday is fine."), refused], [DONE]])
+        await home.receive()
+        [item] = await home.pending()
+        assert not [each for each in item.warnings if "another part" in each]
 
     async def test_a_model_that_says_nothing_is_asked_twice(self, home: Home, model: Model) -> None:
         model.script(["", ""])

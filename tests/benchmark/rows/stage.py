@@ -5,7 +5,6 @@ import base64
 import json
 import os
 import signal
-import socket
 import sys
 import time
 from asyncio.subprocess import DEVNULL, Process
@@ -27,6 +26,7 @@ from email_assistant.settings import Settings
 from tests.benchmark.rows.figures import SpeedUnknown
 from tests.benchmark.rows.outside import PERSON, Outside, Way, outside
 from tests.benchmark.rows.processes import check_proc, cpu_seconds
+from tests.doubles.ports import NotStarted, free_port
 
 OURS = "/* asked by the bench */"
 """Marks what the bench itself asks of the database, which counts nowhere."""
@@ -39,6 +39,10 @@ _KEY = base64.urlsafe_b64encode(b"0123456789abcdef" * 2).decode()
 _PATIENCE_SECONDS = 300.0
 _LOOK_SECONDS = 0.05
 _STOP_SECONDS = 30
+
+
+class _Ended(SpeedUnknown, NotStarted):
+    """The program did not come up: its port may have been taken in between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +157,7 @@ class Place:
     @asynccontextmanager
     async def up(self) -> AsyncIterator["Program"]:
         """The program, once it answers."""
-        port = _free_port()
+        port = free_port()
         process = await self._start("up", "--host", "127.0.0.1", "--port", str(port))
         headers = {"Authorization": f"Bearer {_SECRET}"}
         async with (
@@ -333,13 +337,8 @@ async def _stopped(process: Process) -> AsyncIterator[None]:
 
 async def _answers(process: Process, http: httpx.AsyncClient) -> bool:
     if process.returncode is not None:
-        raise SpeedUnknown("the program ended before it answered")
+        raise _Ended(f"the program ended with {process.returncode} before it answered")
     try:
         return (await http.get("/health")).status_code == 200
     except httpx.TransportError:
         return False
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return int(taken.getsockname()[1])
