@@ -35,7 +35,7 @@ _SQL = statements("bounces", "undelivered.sql")
 
 
 class LetterOnItsWay(AssistantError):
-    """A report names a letter of the mailbox that may be one which is being sent."""
+    """A report may be on a letter that is being sent, or whose sent copy has not come."""
 
     passes = "by itself"
     is_plain = True
@@ -77,12 +77,13 @@ async def noted(
 
     Returns:
         By the id of each that counts: why it needs no look; None: it is to be put to the person. One that may report
-        on a letter which is just being sent counts for now.
+        on a letter which is just being sent, or whose copy Gmail has not given yet, counts for now.
     """
     named = sorted({letter for each in reports for letter in each.says.letters})
     if not named:
         return {}
     given = {"account": account_id, "named": named, "copies": list(copies)}
+    may_count = await _may_count(conn, reports, copies, given)  # first: what changes in between is found by the other
     letters: dict[str, tuple[str, frozenset[str]]] = {}
     for row in await (await conn.execute(_SQL["letters"].encode(), given)).fetchall():
         copy = copies.get(row["copy"])
@@ -90,16 +91,26 @@ async def noted(
         message_id = row["message_id"] or (copy and copy.message_id)
         if message_id:
             letters[message_id] = row["key"], frozenset(recipients)
-    counted: dict[str, str | None] = {}
+    counted: dict[str, str | None] = dict.fromkeys(may_count)
     for report in reports:
         if meant := _meant(report.says, letters):
             counted[report.mail_id] = await _noted(conn, account_id, report.mail_id, *meant)
-    if uncounted := [each for each in reports if each.mail_id not in counted]:
-        on_its_way = {copy.message_id for copy in copies.values()}
-        for row in await (await conn.execute(_SQL["on_its_way"].encode(), given)).fetchall():
-            on_its_way.update(row["own"])
-            counted |= {each.mail_id: None for each in uncounted if not on_its_way.isdisjoint(each.says.letters)}
     return counted
+
+
+async def _may_count(
+    conn: Connection, reports: Sequence[Report], copies: Mapping[str, Mail], given: Mapping[str, object]
+) -> set[str]:
+    """Those that may be on a letter which is just being sent, or whose sent copy has not come."""
+    found: set[str] = set()
+    for row in await (await conn.execute(_SQL["on_its_way"].encode(), given)).fetchall():
+        own = {*row["own"], *(copy.message_id for copy in copies.values())}
+        found |= {each.mail_id for each in reports if not own.isdisjoint(each.says.letters)}
+    for row in await (await conn.execute(_SQL["unread_copies"].encode(), given)).fetchall():
+        recipients = frozenset(row["recipients"])
+        found |= {each.mail_id for each in reports
+                  if any(_one_of(recipients, told.addresses) for told in each.says.deliveries)}  # fmt: skip
+    return found
 
 
 def _meant(
@@ -192,7 +203,7 @@ async def _rows(pool: Pool, account_id: UUID, report: Report) -> Sequence[Mappin
         counts = await noted(conn, account_id, [report], {})
     rows = await fetched(pool, _SQL["told_by"], given)
     if not rows and counts.get(report.mail_id, _TOLD_BEFORE) is None:
-        raise LetterOnItsWay("it may report on a letter of yours that is just being sent")
+        raise LetterOnItsWay("it may report on a letter of yours that was sent just now")
     return rows
 
 

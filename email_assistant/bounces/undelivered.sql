@@ -17,6 +17,13 @@ from (select from effects where account_id = %(account)s and state = 'started' a
 left join mails m on m.account_id = %(account)s and m.own and m.content->>'message_id' = any(%(named)s)
 having count(*) > 0
 
+-- name: unread_copies
+-- Whom the letters went to that were sent within a day and whose copy Gmail has not given yet: their id is not known.
+select addresses_in(e.args) as recipients from effects e
+where e.account_id = %(account)s and e.state = 'done' and e.sent_thread is not null and e.message_id is null
+and e.external_id <> all(%(copies)s) and e.tool <> 'digest' and e.finished_at > clock_timestamp() - interval '1 day'
+and not exists (select from mails m where m.account_id = e.account_id and m.gmail_id = e.external_id)
+
 -- name: note
 insert into undelivered (account_id, key, user_id, recipient, action, status, report)
 select account_id, key, user_id, %(recipient)s, %(action)s, %(status)s, %(report)s from effects e

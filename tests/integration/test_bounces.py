@@ -10,6 +10,7 @@ from textual.widgets import Input
 from email_assistant.app import open_memory
 from email_assistant.cli.screen.app import InboxApp
 from email_assistant.cli.screen.desk import Desk
+from email_assistant.google.errors import Transient
 from email_assistant.inbox.items import Invalid, Item
 from email_assistant.mail.address import Address
 from email_assistant.mail.compose import compose_mail
@@ -105,6 +106,28 @@ class TestNotDelivered:
         assert await home.pending() == []
         hold.release()
         await sending
+        await home.carry_on()
+        [item] = await home.pending()
+        assert (item.mail_id, item.kind, item.allowed) == (report, "draft", ["edit", "ignore"])
+        assert len(model.calls()) == asked
+
+    @pytest.mark.parametrize("beside", [True, False], ids=["in a conversation of its own", "in the letter's"])
+    async def test_one_that_comes_before_the_letters_copy_counts(
+        self, home: Home, google: Google, model: Model, beside: bool
+    ) -> None:
+        model.script([[reply(TEXT), DONE]])
+        await home.receive()
+        [item] = await home.pending()
+        await home.answer(item, "accept")
+        [sent], asked = google.sent, len(model.calls())
+        fault = google.fault("messages.get", about=sent.id, status=502, times=1000)
+        report = google.deliver_raw(reported(sent.message_id, *GONE), None if beside else sent.thread_id)
+        with pytest.raises(Transient):
+            await home.sync()
+        await home.step()
+        assert (await home.pending(), len(model.calls())) == ([], asked)
+        fault.times = 0
+        await home.sync()
         await home.carry_on()
         [item] = await home.pending()
         assert (item.mail_id, item.kind, item.allowed) == (report, "draft", ["edit", "ignore"])
