@@ -214,11 +214,17 @@ class Storm:
     def _moving(self, items: Sequence[Item], mails: Sequence[Item]) -> list[str]:
         open_runs = {item["run"] for item in items if item["status"] == "pending"}
         unread = {mail.id for mail in self.world.mails} - {mail["id"] for mail in mails}
+        waiting = {mail["id"] for mail in mails if mail["state"] == "waiting"}
         return [
             *(f"mail {mail_id} was not fetched" for mail_id in unread),
             *(f"{mail}" for mail in mails if mail["state"] not in ("done", "waiting", "failed")),
             *(f"{i}" for i in items if i["status"] == "pending" and i["id"] not in self.person.left),
-            *(f"{i}" for i in items if i["status"] == "decided" and i["run"] not in open_runs),
+            *(
+                f"{i}"
+                for i in items
+                if i["run"] not in open_runs
+                and (i["status"] == "decided" or (i["status"] == "applied" and i["mail_id"] in waiting))
+            ),
         ]
 
 
