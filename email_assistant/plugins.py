@@ -5,8 +5,9 @@ It is code that whoever installs the program has chosen to run in it. It takes t
 loaded where somebody names it, not before; features are loaded at the start.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from pkgutil import iter_modules
@@ -28,6 +29,8 @@ class Feature:
     """All that one feature tells the program of itself. What it names is imported when it is asked for."""
 
     add_commands: "Callable[[Typer], object] | None" = None
+    full_screen: Callable[[Any], Awaitable[None]] | None = None
+    """Of the `App`: the inbox as it is opened in a terminal by `inbox` alone; of several, the first that is found."""
 
 
 class BadPlugin(AssistantError):
@@ -82,14 +85,16 @@ def plugins(kind: Kind) -> list[Plugin]:
     )
 
 
-def features(complain: Callable[[str], None]) -> Iterator[Feature]:
+@cache
+def features(complain: Callable[[str], None]) -> Sequence[Feature]:
     """Ours, then those of other distributions. `complain`: is told of one that can't be used, and goes without it."""
-    yield from (_ours(folder.name).made(Feature) for folder in iter_modules([str(_FOLDER)]))
+    found = [_ours(folder.name).made(Feature) for folder in iter_modules([str(_FOLDER)])]
     for each in plugins("features"):
         try:
-            yield each.made(Feature)
+            found.append(each.made(Feature))
         except BadPlugin as bad:
             complain(str(bad))
+    return found
 
 
 def _ours(name: str) -> Plugin:

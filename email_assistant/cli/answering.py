@@ -89,6 +89,7 @@ async def take(app: "App", item: "Item", answer: Mapping[str, Any]) -> "Item":
 
 async def accept_alone(prefix: str) -> None:
     """Accept one item; who sits before the screen is shown it first."""
+    from email_assistant.cli.card import whole_of
     from email_assistant.web import wording
 
     shown = _read_shown(prefix)
@@ -107,6 +108,7 @@ async def accept_alone(prefix: str) -> None:
 
 async def accept_from_gmail(prefix: str) -> None:
     """Send a reply as the person has changed its draft in Gmail; who sits before the screen is shown it first."""
+    from email_assistant.cli.card import whole_of
     from email_assistant.web import wording
 
     shown = _read_shown(prefix)
@@ -163,6 +165,7 @@ async def _all_waiting(app: "App") -> list["Item"]:
 
 async def _chosen(app: "App", items: Sequence["Item"]) -> list[tuple[UUID, str | None]]:
     """Those of the items that the person accepts, once they were shown whole."""
+    from email_assistant.cli.card import whole_of
     from email_assistant.inbox.items import Conflict, Invalid
     from email_assistant.web import wording
 
@@ -201,22 +204,6 @@ def _read_shown(named: str) -> tuple[UUID, str | None] | None:
 
 def as_shown(item: "Item") -> str:
     return f"{item.id}@{item.hash}"
-
-
-def whole_of(app: "App", item: "Item") -> str:
-    """The mail, and what the assistant proposes, in the words of the full screen."""
-    from email_assistant.cli.screen.desk import Desk
-    from email_assistant.cli.screen.words import proposal, title_of
-    from email_assistant.inbox.sentences import sentence
-
-    form = Desk(app).form(item)
-    proposed = proposal(item, form, sentence(item, item.zone)).rstrip("\n")
-    notes = [f"{note}." for note in item.notes]
-    whole = [f"{'! ' * bool(item.marks)}{item.mail_text}", "", f"{title_of(item)}:", proposed, *notes]
-    if item.decision and item.decision["type"] == "edit":
-        changed = form.changed(form.filled_with(item.decision["args"]))
-        whole += ["", "As you changed it:", *(f"{field.label}: {field.told}" for field in changed)]
-    return "\n".join(whole)
 
 
 async def why_kept(app: "App", answered: Sequence["Item"]) -> str | None:

@@ -24,6 +24,7 @@ from email_assistant.cli.context import (
     say,
     when,
 )
+from email_assistant.plugins import features
 
 if TYPE_CHECKING:
     from email_assistant.inbox.items import Item
@@ -39,14 +40,13 @@ async def inbox(context: typer.Context) -> None:
     """What waits for you, and your answers to it. Without a command: as a full-screen view; ? shows its keys."""
     if context.invoked_subcommand is not None:
         return
-    if not answering.has_terminal():
-        complain("the full-screen inbox needs a terminal; here, use `email-assistant inbox list`")
+    show = next((each.full_screen for each in features(complain) if each.full_screen), None)
+    if show is None or not answering.has_terminal():
+        lacks = "needs a terminal" if show else "is not installed"
+        complain(f"the full-screen inbox {lacks}; here, use `email-assistant inbox list`")
         raise typer.Exit(2)
-    from email_assistant.cli.screen.app import show_inbox
-    from email_assistant.cli.screen.desk import Desk
-
     async with opened(keep=True) as app:
-        await show_inbox(Desk(app))
+        await show(app)
 
 
 @app.command("list")
@@ -110,9 +110,11 @@ async def list_(
 @awaited
 async def show(item: ItemId, as_json: AsJson = False) -> None:
     """Show one item: the mail, and what the assistant proposes."""
+    from email_assistant.cli.card import whole_of
+
     async with answering.opened_inbox() as app:
         found = await app.inbox.find(app.user_id, item)
-        whole = answering.whole_of(app, found)
+        whole = whole_of(app, found)
     if as_json:
         from email_assistant.web.schemas import ItemOut
 

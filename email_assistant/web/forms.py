@@ -11,9 +11,10 @@ from zoneinfo import ZoneInfo
 from pydantic import BaseModel
 
 from email_assistant.google.calendar import skipped
-from email_assistant.inbox.items import Invalid
+from email_assistant.inbox.items import Invalid, Item
 from email_assistant.mail.address import split_recipients
 from email_assistant.tools.meeting_time import in_zone, moment, read_time, zone_of
+from email_assistant.tools.registry import Registry
 
 FieldKind = Literal["line", "text", "list", "number", "time", "json", "hidden", "said"]
 """One that is said is shown, and not to be filled in."""
@@ -186,6 +187,12 @@ class ProposalForm:
     def _zone_typed(self, given: Mapping[str, str]) -> ZoneInfo:
         """That in which times are meant once the form is filled in like this."""
         return zone_of(given["timezone"]) or self.home if "timezone" in given else self.zone
+
+
+def form_of(tools: Registry, item: Item) -> ProposalForm:
+    """Of an item's proposal."""
+    arguments = tools.arguments("mail" if item.chat is None else "chat", item.action)
+    return ProposalForm(item.args, arguments, item.zone, tools.said(item.action))
 
 
 def _content(field: Field) -> object:

@@ -16,7 +16,7 @@ from tests.plugins import install
 
 PROGRAM = Path(email_assistant.__file__).parent
 FEATURES = [folder.name for folder in iter_modules([str(PROGRAM / "features")])]
-COMMANDS = {"auction": {"auction"}, "toolbench": {"bench"}}
+COMMANDS: dict[str, set[str]] = {"auction": {"auction"}, "terminal": set(), "toolbench": {"bench"}}
 """Those that `--help` lacks without the feature."""
 GREETER = """
 [email_assistant.features]
@@ -61,6 +61,12 @@ def test_deleting_its_folder_takes_away_its_commands_alone(feature: str, tmp_pat
     done = run(["--help"], without(feature, tmp_path))
     assert (done.returncode, done.stderr) == (0, "")
     assert all_commands() - commands(done.stdout) == COMMANDS[feature]
+
+
+def test_without_the_full_screen_the_inbox_names_its_other_view(tmp_path: Path) -> None:
+    done = run(["inbox"], without("terminal", tmp_path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "the full-screen inbox is not installed; here, use `email-assistant inbox list`" in done.stderr
 
 
 def test_an_installed_distribution_adds_one(tmp_path: Path) -> None:

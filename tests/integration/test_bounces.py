@@ -8,8 +8,8 @@ import pytest
 from textual.widgets import Input
 
 from email_assistant.app import open_memory
-from email_assistant.cli.screen.app import InboxApp
-from email_assistant.cli.screen.desk import Desk
+from email_assistant.features.terminal.app import InboxApp
+from email_assistant.features.terminal.desk import Desk
 from email_assistant.google.errors import Transient
 from email_assistant.inbox.items import Invalid, Item
 from email_assistant.mail.address import Address

@@ -25,10 +25,10 @@ from textual.widgets import Input, TextArea
 
 from email_assistant.app import open_app
 from email_assistant.cli.context import chosen
-from email_assistant.cli.screen.app import InboxApp, show_inbox
-from email_assistant.cli.screen.desk import Desk, Sight
-from email_assistant.cli.screen.item import ItemScreen
-from email_assistant.cli.screen.waiting import WaitingScreen
+from email_assistant.features.terminal.app import InboxApp, show_inbox
+from email_assistant.features.terminal.desk import Desk, Sight
+from email_assistant.features.terminal.item import ItemScreen
+from email_assistant.features.terminal.waiting import WaitingScreen
 from email_assistant.gate.doubt import Doubt
 from email_assistant.inbox.items import Item
 from email_assistant.memory.profiles import Memory

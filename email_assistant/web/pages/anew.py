@@ -8,9 +8,8 @@ from email_assistant.app import App
 from email_assistant.inbox.items import Item, NoItem
 from email_assistant.inbox.refinements import Refined
 from email_assistant.mail.diff import Piece, compare
-from email_assistant.web.forms import Field
+from email_assistant.web.forms import Field, form_of
 from email_assistant.web.pages.card import CardPart
-from email_assistant.web.pages.proposal import form_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,7 @@ async def _before(app: App, part: CardPart, conversation: Sequence[Item]) -> Ear
         return None
     last = replaced[-1]
     answer = last.decision if _is_passed_on(last) else None
-    then = {field.name: field.told for field in (await form_of(app, last)).fields}
+    then = {field.name: field.told for field in form_of(app.tools, last).fields}
     shown = [field for field in part.form.fields if field.kind != "hidden"]
     fields = [(field, compare(then.get(field.name, ""), field.told)) for field in shown]
     changed = [(field, pieces) for field, pieces in fields if any(piece.kind != "same" for piece in pieces)]

@@ -15,7 +15,7 @@ from email_assistant.inbox.sentences import sentence, would_do
 from email_assistant.mail.compose import reply_subject
 from email_assistant.tools.meeting_time import MeetingTime
 from email_assistant.tools.send_email import LETTER
-from email_assistant.web.forms import Field, ProposalForm
+from email_assistant.web.forms import Field, ProposalForm, form_of
 from email_assistant.web.pages.answered import BY
 from email_assistant.web.pages.day import days_of
 from email_assistant.web.pages.proposal import (
@@ -23,7 +23,6 @@ from email_assistant.web.pages.proposal import (
     Input,
     answer_of,
     arguments_in,
-    form_of,
     inputs_of,
     taken_back_in,
 )
@@ -160,7 +159,7 @@ async def answer_card(app: App, item: Item, posted: Mapping[str, str]) -> list[I
         return [await _send_from_gmail(app, item, posted, part)]
     if "hash" in posted and button in ("accept", "edit", "ignore", DONE):
         return await _answer_all(app, item, posted)
-    given = answer_of(await form_of(app, item), posted)
+    given = answer_of(form_of(app.tools, item), posted)
     return [await app.inbox.decide(app.user_id, item.id, given, by=BY, asked=_asked(posted) or item.first_asked)]
 
 
@@ -232,7 +231,7 @@ def _answer(part: CardPart, button: str) -> Mapping[str, Any] | None:
 
 
 async def _part(app: App, item: Item, page: Item, beside: Sequence[Item], posted: Mapping[str, str] | None) -> CardPart:
-    form = await form_of(app, item)
+    form = form_of(app.tools, item)
     prefix = "" if item.id == page.id else f"{item.id}:"
     typed = taken_back_in(form, item) if posted is None else _own(posted, prefix.rstrip(":"))
     return CardPart(item, form, typed, prefix, beside)

@@ -19,9 +19,9 @@ from email_assistant.outgoing.entry import Effect
 from email_assistant.web.chat import ChatId, Talks, account_of, refused_words, streamed, wants_stream
 from email_assistant.web.chats import MOST_TURNS, told
 from email_assistant.web.dependencies import Assistant, ItemId
-from email_assistant.web.forms import Field
+from email_assistant.web.forms import Field, form_of
 from email_assistant.web.pages.listing import Listing, zones
-from email_assistant.web.pages.proposal import Input, answer_of, arguments_in, fields_of, form_of, inputs_of
+from email_assistant.web.pages.proposal import Input, answer_of, arguments_in, fields_of, inputs_of
 from email_assistant.web.rendering import render
 from email_assistant.web.replies import stand_of
 from email_assistant.web.routers import for_pages
@@ -127,7 +127,7 @@ async def answer(app: Assistant, chat: Talks, request: Request, item_id: ItemId)
         if posted.get("answer") != "response" and posted.get("response", "").strip():
             raise Invalid("you wrote what should be different: send that, or clear it")
         talk = await chat.look(app.user_id, chat_id)
-        given = answer_of(await form_of(app, item), posted)
+        given = answer_of(form_of(app.tools, item), posted)
         return await chat.answer(talk.chat, app.user_id, [(item_id, given)], watch)
 
     if wants_stream(request):
@@ -243,7 +243,7 @@ async def _lost(app: App, talk: Talk, answered: UUID, posted: Mapping[str, str])
 
 
 async def _waits(app: App, item: Item, posted: Mapping[str, str]) -> Waits:
-    form = await form_of(app, item)
+    form = form_of(app.tools, item)
     given = arguments_in(posted)
     return Waits(item, inputs_of(form, given), form.changed(given), posted.get("response", ""), form.zone)
 

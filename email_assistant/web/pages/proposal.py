@@ -5,7 +5,6 @@ from typing import Any
 
 from fastapi import Request
 
-from email_assistant.app import App
 from email_assistant.inbox.items import Invalid, Item
 from email_assistant.inbox.refinements import Refined
 from email_assistant.mail.diff import Piece, compare
@@ -20,11 +19,6 @@ Input = tuple[Field, Field, Sequence[Piece]]  # a field as it was filled in, as 
 async def fields_of(request: Request) -> dict[str, str]:
     """What was posted; a browser ends lines with CR LF."""
     return {name: str(value).replace("\r\n", "\n") for name, value in (await request.form()).items()}
-
-
-async def form_of(app: App, item: Item) -> ProposalForm:
-    arguments = app.tools.arguments("mail" if item.chat is None else "chat", item.action)
-    return ProposalForm(item.args, arguments, item.zone, app.tools.said(item.action))
 
 
 def inputs_of(form: ProposalForm, given: Mapping[str, str]) -> list[Input]:

@@ -9,10 +9,9 @@ from fastapi.responses import Response
 from email_assistant.app import App
 from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
 from email_assistant.mail.compose import reply_subject
-from email_assistant.web.forms import Field
+from email_assistant.web.forms import Field, form_of
 from email_assistant.web.pages.answered import BY, Answered
 from email_assistant.web.pages.listing import Listing
-from email_assistant.web.pages.proposal import form_of
 from email_assistant.web.rendering import render
 from email_assistant.web.wording import TITLES, does
 
@@ -73,7 +72,7 @@ async def results_of(app: App, seen: Sequence[str]) -> list[Answered]:
 
 
 async def _whole(app: App, item: Item) -> Whole:
-    form = await form_of(app, item)
+    form = form_of(app.tools, item)
     subject = reply_subject(item.subject or "") if item.kind == "draft" and item.mail_id else None
     return Whole(item, form.fields, subject)
 

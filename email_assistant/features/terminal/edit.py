@@ -1,19 +1,24 @@
-"""Change the proposal: a field for each argument, then the difference, then the answer."""
+"""An answer that is typed: to a question, what should be different, or the proposal changed."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
+from textual.content import Content
 from textual.widget import Widget
-from textual.widgets import Input, Label, TextArea
+from textual.widgets import Input, Label, Static, TextArea
 
-from email_assistant.cli.screen.base import TypingScreen
-from email_assistant.cli.screen.desk import Sight
-from email_assistant.cli.screen.review import ReviewScreen
+from email_assistant.cli.card import line
+from email_assistant.features.terminal import words
+from email_assistant.features.terminal.base import InboxScreen, TypingScreen
+from email_assistant.features.terminal.desk import Sight
 from email_assistant.inbox.items import Invalid
+from email_assistant.inbox.sentences import sentence
+from email_assistant.mail.address import address_of
 from email_assistant.mail.charset import plain
 from email_assistant.tools.meeting_time import read_time
 from email_assistant.tools.spec import ToolError
@@ -28,7 +33,43 @@ _HINTS = {
 }
 
 
+class RespondScreen(TypingScreen):
+    """Answer a question, or say what should be different."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s", "send", "Send to the assistant", priority=True),
+        Binding("escape", "back", "Back"),
+    ]
+
+    def compose(self) -> ComposeResult:
+        item = self._seen.item
+        yield Label(line(sentence(item, self._seen.zone)), markup=False)
+        yield Label("Your answer" if item.kind == "question" else "What should be different?", markup=False)
+        yield TextArea(self._before)
+        yield from self.compose_foot()
+
+    @property
+    def _before(self) -> str:
+        """What the person had typed before they took it back."""
+        match self._seen.item.taken_back:
+            case {"type": "response", "args": str(text)}:
+                return text
+            case _:
+                return ""
+
+    def action_send(self) -> None:
+        answer = {"type": "response", "args": self.query_one(TextArea).text}
+        self.inbox.answer(self._seen.item, answer, then=self.inbox.to_list)
+
+    def action_back(self) -> None:
+        text = self.query_one(TextArea).text
+        is_new = bool(text.strip()) and text != self._before
+        self.leave("Your text is not sent; Escape once more drops it." if is_new else None)
+
+
 class EditScreen(TypingScreen):
+    """Change the proposal: a field for each argument, then the difference, then the answer."""
+
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "review", "See the difference, then send", priority=True),
         Binding("escape", "back", "Back"),
@@ -88,6 +129,58 @@ class EditScreen(TypingScreen):
         return begun.value if now == _shown(begun) else now
 
 
+class ReviewScreen(InboxScreen):
+    """What would be sent after an edit, and what the edit changed in it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("a", "send", "Do it as changed"),
+        Binding("ctrl+s", "send", show=False),
+        Binding("r", "back", "Change on"),
+        Binding("escape", "back", show=False),
+        Binding("u", "back", show=False),
+        Binding("j", "scroll(2)", show=False),
+        Binding("k", "scroll(-2)", show=False),
+        Binding("z", "app.undo", show=False),
+    ]
+
+    def __init__(self, seen: Sight, typed: Mapping[str, str]) -> None:
+        super().__init__()
+        self._seen = seen
+        self._typed = typed
+        self._is_shown = False
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll():
+            yield Static("Comparing…", id="difference", markup=False)
+        yield from self.compose_foot()
+
+    def on_mount(self) -> None:
+        self.run_worker(self._compare(), exit_on_error=False)
+
+    async def _compare(self) -> None:
+        form = self._seen.form
+        fields = [pair for pair in zip(form.fields, form.typed(self._typed), strict=True) if _is_visible(*pair)]
+        addresses = [address_of(part) for _, field in fields if field.holds_addresses for part in field.parts]
+        try:
+            strangers = await self.inbox.desk.strangers(self._seen.item, addresses)
+        except Exception as error:
+            self.inbox.complain(error)
+            return
+        shown = [words.difference(before, after, strangers) for before, after in fields]
+        self.query_one("#difference", Static).update(Content("\n").join(shown))
+        self._is_shown = True
+
+    def action_send(self) -> None:
+        """Only what was seen is sent."""
+        if self._is_shown:
+            answer = {"type": "edit", "args": self._seen.form.read(self._typed)}
+            self.inbox.answer(self._seen.item, answer, then=self.inbox.to_list)
+
+    def action_back(self) -> None:
+        self.inbox.say("")
+        self.dismiss()
+
+
 def _begun(seen: Sight) -> dict[str, str]:
     """What the person had typed before they took it back."""
     match seen.item.taken_back:
@@ -115,3 +208,7 @@ def _shown(field: Field) -> str:
 
 def _is_no_time(field: Field) -> bool:
     return field.kind == "time" and bool(field.value) and read_time(field.value) is None
+
+
+def _is_visible(before: Field, after: Field) -> bool:
+    return before.kind != "hidden" and bool(before.value or after.value)

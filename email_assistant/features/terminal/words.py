@@ -1,37 +1,26 @@
-"""Mail and proposals as text on the screen. None of it is ever read as markup, and no control character is left."""
+"""What the screens show, as styled text."""
 
 from collections.abc import Iterable, Iterator
 from zoneinfo import ZoneInfo
 
 from textual.content import Content
 
-from email_assistant.cli.screen.desk import Row, Sight
-from email_assistant.inbox.describe import HERE, in_gmail, remarks, said_of
+from email_assistant.cli.card import NEW, WARNING, Part, line, proposed, title_of
+from email_assistant.features.terminal.desk import Row, Sight
 from email_assistant.inbox.items import Item
-from email_assistant.inbox.marks import Mark
 from email_assistant.inbox.sentences import moment
 from email_assistant.mail.address import address_of
-from email_assistant.mail.charset import one_line, plain
-from email_assistant.mail.compose import reply_subject
+from email_assistant.mail.charset import plain
 from email_assistant.mail.contents import MailContents
 from email_assistant.mail.diff import compare
 from email_assistant.trail.context import PastMail
 from email_assistant.trail.story import Happening
 from email_assistant.web import wording
-from email_assistant.web.forms import Field, ProposalForm
+from email_assistant.web.forms import Field
 from email_assistant.web.wording import about, waits, who
 
-NEW = " (new recipient: never written to before)"
 _AGE_WIDTH = 8
-_WARNING = "$text-warning bold"
 _STYLES = {"same": "", "gone": "$text-error strike", "new": "$text-success bold"}
-
-Part = str | tuple[str, str] | Content
-
-
-def line(text: object) -> str:
-    """Text of a mail, on one line."""
-    return one_line(plain(text))
 
 
 def row(shown: Row) -> Content:
@@ -40,17 +29,17 @@ def row(shown: Row) -> Content:
     marks = line(item.at_a_glance)
     return Content.assemble(
         (waits(item.created_at).rjust(_AGE_WIDTH - 2) + "  ", "dim"),
-        ("! " if marks else "", _WARNING),
+        ("! " if marks else "", WARNING),
         (line(who(item)), "bold"),
         f"  {line(about(item))}\n",
-        (" " * _AGE_WIDTH + f"{marks}\n" if marks else "", _WARNING),
+        (" " * _AGE_WIDTH + f"{marks}\n" if marks else "", WARNING),
         (" " * _AGE_WIDTH + line(shown.does), "dim"),
     )
 
 
 def sight(seen: Sight, does: str) -> Content:
     """What is asked of one item: all that an answer rests on."""
-    return Content.assemble(*_head(seen), *_section(title_of(seen.item), _proposal(seen.item, seen.form, does)))
+    return Content.assemble(*_head(seen), *_section(title_of(seen.item), proposed(seen.item, seen.form, does)))
 
 
 def around(seen: Sight) -> Content:
@@ -65,16 +54,6 @@ def around(seen: Sight) -> Content:
     )
 
 
-def title_of(item: Item) -> str:
-    """What stands above its proposal."""
-    return "What an agent of yours would do" if item.is_held else "What the assistant proposes"
-
-
-def proposal(item: Item, form: ProposalForm, does: str) -> str:
-    """What is asked, as plain text."""
-    return Content.assemble(*_proposal(item, form, does)).plain
-
-
 def difference(before: Field, after: Field, strangers: Iterable[str]) -> Content:
     """What an edit makes of one field; addresses that were never written to are marked."""
     pieces = compare(plain(before.told), plain(after.told))
@@ -83,7 +62,7 @@ def difference(before: Field, after: Field, strangers: Iterable[str]) -> Content
         (f"{before.label}\n", "bold"),
         *((piece.text, _STYLES[piece.kind]) for piece in pieces),
         "\n",
-        *((f"{line(written)}{NEW}\n", "$text-warning bold") for written in new),
+        *((f"{line(written)}{NEW}\n", WARNING) for written in new),
     )
 
 
@@ -129,62 +108,16 @@ def _head(seen: Sight) -> Iterator[Part]:
     account = f" {'about' if item.chat else 'to'} {item.account}," if item.account else ""
     yield f"\n{line(who(item))},{account} waits since {since}\n", "dim"
     if end := became(item):
-        yield f"\n{end}\n", "$text-warning bold"
+        yield f"\n{end}\n", WARNING
     for note in item.notes:
-        yield f"\n{note}.\n", "$text-warning bold"
+        yield f"\n{note}.\n", WARNING
     if item.shadow and not end:
-        yield "\nShadow mode: this is what would have been done; nothing is sent.\n", "$text-warning bold"
+        yield "\nShadow mode: this is what would have been done; nothing is sent.\n", WARNING
 
 
 def _section(title: str, lines: Iterable[Part]) -> Iterator[Part]:
     yield f"\n{title}\n", "bold underline"
     yield from lines
-
-
-def _proposal(item: Item, form: ProposalForm, does: str) -> Iterator[Part]:
-    for each in item.newer:
-        yield f"Also in this conversation: {line(said_of(each))}\n", "$text-warning bold"
-    shown = [field for field in form.fields if field.kind != "hidden" and field.parts]
-    if item.kind != "draft" or not shown:
-        yield f"{line(does)}\n"
-    if item.kind == "link":
-        yield f"Open this yourself: {line(item.args.get('url', ''))}\n"
-        return
-    if item.asked_because:
-        yield f"You are asked again: {line(item.asked_because)}\n", "$text-warning bold"
-    if item.in_gmail and item.in_gmail.text:
-        yield f"\n{in_gmail(item.in_gmail)}\n", _WARNING
-        yield f"{plain(item.in_gmail.text)}\n\n"
-        yield f"{HERE}\n", _WARNING
-    if item.sent_from:
-        yield "From: ", "dim"
-        yield f"{line(item.sent_from)}\n"
-    for field in (each for each in shown if each.kind != "text"):
-        yield f"{field.label}: ", "dim"
-        yield from _value(field, item)
-        yield "\n"
-    for warning in item.warnings:
-        yield f"! {line(warning)}\n", _WARNING
-    for remark, warns in remarks(item):
-        yield f"{'! ' * warns}{line(remark)}\n", _WARNING if warns else "dim"
-    if item.kind == "draft" and item.mail_id:
-        yield "Subject: ", "dim"
-        yield f"{line(reply_subject(item.subject or ''))}\n"
-    for field in (each for each in shown if each.kind == "text"):
-        yield f"\n{plain(field.value)}\n"
-
-
-def _value(field: Field, item: Item) -> Iterator[Part]:
-    if field.kind == "json":
-        yield plain(field.value)
-        return
-    if field.kind == "time":
-        yield line(field.told)
-        return
-    for number, part in enumerate(field.parts):
-        yield ", " * bool(number) + line(part)
-        if field.holds_addresses and Mark.new(address_of(part)) in item.marks:
-            yield NEW, _WARNING
 
 
 def _reasons(seen: Sight) -> Iterator[Part]:

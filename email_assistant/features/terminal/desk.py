@@ -23,7 +23,7 @@ from email_assistant.memory.lessons import Learned
 from email_assistant.memory.profiles import Memory
 from email_assistant.trail.context import Context, Contexts
 from email_assistant.trail.story import Happening, Trail
-from email_assistant.web.forms import ProposalForm
+from email_assistant.web.forms import ProposalForm, form_of
 
 _BY = "terminal"
 _SECONDS = 5.0  # a database that doesn't answer for so long is as good as gone to the person before the screen
@@ -79,16 +79,11 @@ class Desk:
             item = await self._app.inbox.get(self.user_id, item_id)
             context = await self._contexts.of(item)
             events = await self._trail.of_mail(self.user_id, item.mail_id, item.account) if item.mail_id else []
-        return Sight(item, item.zone, self.form(item), context, events)
+        return Sight(item, item.zone, form_of(self._app.tools, item), context, events)
 
     async def original(self, item: Item) -> Original:
         """Its mail as Gmail has it. Raises NoSuchFile, NoOriginal."""
         return await original(self._app.clients, item.account_id, item.mail_id)
-
-    def form(self, item: Item) -> ProposalForm:
-        """What it proposes, as labelled fields."""
-        arguments = self._app.tools.arguments("mail" if item.chat is None else "chat", item.action)
-        return ProposalForm(item.args, arguments, item.zone, self._app.tools.said(item.action))
 
     async def answer(self, item: Item, answer: Mapping[str, Any]) -> Item:
         """Answer an item as it was shown. Raises NoItem, Conflict, Invalid."""

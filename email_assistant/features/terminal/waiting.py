@@ -8,10 +8,10 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from email_assistant.cli.screen import words
-from email_assistant.cli.screen.base import LiveScreen
-from email_assistant.cli.screen.desk import Row
-from email_assistant.cli.screen.item import ItemScreen
+from email_assistant.features.terminal import words
+from email_assistant.features.terminal.base import LiveScreen
+from email_assistant.features.terminal.desk import Row
+from email_assistant.features.terminal.item import ItemScreen
 from email_assistant.web.wording import does
 
 _PAGE = 100

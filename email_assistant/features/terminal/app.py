@@ -13,12 +13,11 @@ from textual.widgets import Input, TextArea
 
 from email_assistant.cli.context import here
 from email_assistant.cli.explain import explain
-from email_assistant.cli.screen import words
-from email_assistant.cli.screen.base import LiveScreen
-from email_assistant.cli.screen.desk import Desk
-from email_assistant.cli.screen.keys import KeysScreen
-from email_assistant.cli.screen.waiting import WaitingScreen
 from email_assistant.db.presence import clock_time
+from email_assistant.features.terminal import words
+from email_assistant.features.terminal.base import KeysScreen, LiveScreen
+from email_assistant.features.terminal.desk import Desk
+from email_assistant.features.terminal.waiting import WaitingScreen
 from email_assistant.inbox.items import Invalid, Item
 from email_assistant.inbox.sentences import moment
 from email_assistant.mail.charset import one_line

@@ -1,1 +1,0 @@
-"""The inbox as a full-screen view of the terminal."""
