@@ -5,6 +5,7 @@ It is code that whoever installs the program has chosen to run in it. It takes t
 loaded where somebody names it, not before; features are loaded at the start.
 """
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -22,6 +23,26 @@ Kind = Literal["tools", "mail_providers", "agents", "features"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 T = TypeVar("T")
 _FOLDER: Final = Path(__file__).parent / "features"
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoints:
+    """The requests that a feature answers over HTTP, all from programs."""
+
+    paths: tuple[str, ...]
+    """Each path of its own, or with a slash at its end the beginning of several."""
+    open_paths: tuple[str, ...] = ()
+    """Of these, the ones that need no token."""
+    routers: Callable[[], Sequence[Any]]
+    """Of `APIRouter`, as `web/routers.py` makes them."""
+    examples: Path
+    """For the OpenAPI document: YAML, by the name of their model."""
+    other_site: Callable[[Any], str | None] = lambda _: None
+    """By the `Settings`, the origin of the one other site whose pages may call these paths."""
+
+    def has(self, path: str) -> bool:
+        return path in self.paths or path.startswith(tuple(each for each in self.paths if each.endswith("/")))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +50,9 @@ class Feature:
     """All that one feature tells the program of itself. What it names is imported when it is asked for."""
 
     add_commands: "Callable[[Typer], object] | None" = None
+    endpoints: Endpoints | None = None
+    settings: Callable[[], type[Any]] | None = None
+    """Of `FromEnvironment`: each of its fields is a variable of the program. `Settings.of` reads them."""
     full_screen: Callable[[Any], Awaitable[None]] | None = None
     """Of the `App`: the inbox as it is opened in a terminal by `inbox` alone; of several, the first that is found."""
 
@@ -86,15 +110,19 @@ def plugins(kind: Kind) -> list[Plugin]:
 
 
 @cache
-def features(complain: Callable[[str], None]) -> Sequence[Feature]:
-    """Ours, then those of other distributions. `complain`: is told of one that can't be used, and goes without it."""
+def features() -> Sequence[Feature]:
+    """Ours, then those of other distributions. One that can't be used is logged, and the program goes without it."""
     found = [_ours(folder.name).made(Feature) for folder in iter_modules([str(_FOLDER)])]
     for each in plugins("features"):
         try:
             found.append(each.made(Feature))
         except BadPlugin as bad:
-            complain(str(bad))
+            _log.error("%s", bad)
     return found
+
+
+def endpoints() -> list[Endpoints]:
+    return [feature.endpoints for feature in features() if feature.endpoints]
 
 
 def _ours(name: str) -> Plugin:

@@ -13,7 +13,8 @@ from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from email_assistant.settings import Settings, SettingsError
+from email_assistant.settings import Settings
+from email_assistant.settings.environment import SettingsError
 from email_assistant.spans import spans_go_to
 
 if TYPE_CHECKING:

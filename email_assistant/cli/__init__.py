@@ -28,7 +28,7 @@ from email_assistant.cli import (
     stop,
     tools,
 )
-from email_assistant.cli.context import check_arguments, complain, ensure_output, flush_output, print_version
+from email_assistant.cli.context import check_arguments, ensure_output, flush_output, print_version
 from email_assistant.cli.everywhere import WithCommonOptions
 from email_assistant.plugins import features
 
@@ -67,7 +67,7 @@ for name, group in (
     *(("eval", evaluate),),
 ):
     app.add_typer(group.app, name=name)
-for feature in features(complain):
+for feature in features():
     if feature.add_commands:
         feature.add_commands(app)
 

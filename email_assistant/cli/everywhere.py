@@ -67,7 +67,7 @@ def _read_from(context: typer.Context, file: Path | None) -> None:
 
 @contextmanager
 def _named(file: Path) -> Iterator[None]:
-    from email_assistant.settings import env_file
+    from email_assistant.settings.environment import env_file
 
     chosen.env_file = file
     try:

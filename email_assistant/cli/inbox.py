@@ -40,7 +40,7 @@ async def inbox(context: typer.Context) -> None:
     """What waits for you, and your answers to it. Without a command: as a full-screen view; ? shows its keys."""
     if context.invoked_subcommand is not None:
         return
-    show = next((each.full_screen for each in features(complain) if each.full_screen), None)
+    show = next((each.full_screen for each in features() if each.full_screen), None)
     if show is None or not answering.has_terminal():
         lacks = "needs a terminal" if show else "is not installed"
         complain(f"the full-screen inbox {lacks}; here, use `email-assistant inbox list`")

@@ -134,7 +134,7 @@ def _pinned(settings: "Settings") -> dict[str, str]:
 
 
 def _over_stdio(what: What, account: str | None, settings: "Settings") -> dict[str, Any]:
-    from email_assistant.settings import ENV_FILE
+    from email_assistant.settings.environment import ENV_FILE
 
     command, *arguments = _command()
     file = [] if settings.env_file == settings.folder / ENV_FILE else ["--env-file", str(settings.env_file)]

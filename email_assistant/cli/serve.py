@@ -207,7 +207,6 @@ async def serve(app: App, door: Door, host: str) -> None:
             chat,
             token=door.token,
             host=host,
-            agent_inbox_origin=app.settings.agent_inbox_origin,
             push_token=push_token.get_secret_value() if push_token else None,
             own_name=door.name,
             agent_key=_agent_key(app.settings),

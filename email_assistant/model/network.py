@@ -10,7 +10,7 @@ from typing import TypedDict
 
 import httpx
 
-from email_assistant.settings import SettingsError
+from email_assistant.settings.environment import SettingsError
 from email_assistant.settings.loopback import is_on_this_machine
 
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")

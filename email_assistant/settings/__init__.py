@@ -6,18 +6,15 @@ Never from the current folder: whoever wrote what lies there would decide where 
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from datetime import timedelta
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Final, Literal, Self, get_args
+from typing import Annotated, Final, Literal, Self, TypeVar, get_args
 
-from pydantic import AliasChoices, Field, PrivateAttr, SecretStr, ValidationError, field_validator, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import AliasChoices, Field, PrivateAttr, SecretStr, model_validator
 
-from email_assistant.errors import AssistantError, in_plain_words
+from email_assistant.settings.environment import ENV_FILE, FromEnvironment, Home, SettingsError, complaining, named_file
 from email_assistant.settings.loopback import is_on_this_machine
 from email_assistant.settings.values import (
     Contact,
@@ -26,7 +23,6 @@ from email_assistant.settings.values import (
     LocalTime,
     LongSecret,
     McpServer,
-    Origin,
     Price,
     Root,
     Seconds,
@@ -37,6 +33,7 @@ from email_assistant.settings.values import (
 )
 
 AccountRole = Literal["triage", "response", "memory", "chat"]  # for which an account pays
+T = TypeVar("T", bound=FromEnvironment)
 Role = Literal[AccountRole, "pack"]  # an agent that has nothing to do with mail
 
 GOOGLE: Final = "google"  # the provider of accounts at Google itself, which has a root for each of its services
@@ -50,44 +47,8 @@ _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 DEMO = "sandbox"  # what the names of the demo's mailboxes begin with, as `google_name`
 
 
-ENV_FILE: Final = ".env"
-_env_file: ContextVar[Path | None] = ContextVar("the file of settings that was named", default=None)
-
-
-@contextmanager
-def env_file(path: Path) -> Iterator[None]:
-    """Read settings from this file in place of the home folder's, for as long as the block lasts."""
-    before = _env_file.set(path.absolute())
-    try:
-        yield
-    finally:
-        _env_file.reset(before)
-
-
-class SettingsError(AssistantError):
-    """A setting has a value that can't be used; the message names the variable and what it takes."""
-
-
-class _Home(BaseSettings):
-    """Where the home folder is, which must be known before the file of settings in it can be read."""
-
-    model_config = SettingsConfigDict(
-        env_prefix="EMAIL_ASSISTANT_", extra="ignore", env_ignore_empty=True, populate_by_name=True
-    )
-
-    home: Path = Path("~/.email-assistant")
-    """Folder of everything that this program stores: settings, embedded database, keys, the demo's mailbox."""
-
-    @field_validator("home")
-    @classmethod
-    def _is_the_same_everywhere(cls, value: Path) -> Path:
-        if not value.expanduser().is_absolute():
-            raise ValueError("takes a path from / or ~ on: another would be another folder wherever you are")
-        return value
-
-
-class Settings(_Home):
-    """One field per setting; the variable is the field's name in capitals behind `EMAIL_ASSISTANT_`, or its alias."""
+class Settings(Home):
+    """Those of the spine; features add theirs (`of`)."""
 
     _source: Path | None = PrivateAttr(None)
 
@@ -164,8 +125,6 @@ class Settings(_Home):
     """Key of your agents, by which they ask the gate and do nothing else; unset: made at first start and kept."""
     mcp_token: SecretInUrls | None = None
     """Token of `mcp serve --http`, which opens nothing else; unset: made at first use and kept under `home`."""
-    agent_inbox_origin: Origin | None = None
-    """Where the public Agent Inbox app is served, such as https://dev.agentinbox.ai; unset: no other site may call."""
     secret_key: SecretStr | None = None
     """Fernet key that encrypts the Google tokens in the database, or several set apart by commas, of which the first
     encrypts and each decrypts; unset: made at first use and kept under `home`."""
@@ -296,15 +255,18 @@ class Settings(_Home):
     @classmethod
     def load(cls) -> Self:
         """Read the settings. Raises SettingsError: a value can't be used."""
-        try:
-            named = _env_file.get()
+        with complaining():
+            named = named_file()
             return cls._read(named) if named else cls._read_at_home()
-        except ValidationError as error:
-            raise SettingsError("; ".join(_complaint(e["loc"], in_plain_words(e)) for e in error.errors())) from None
+
+    def of(self, kind: type[T]) -> T:
+        """The settings that a feature adds, from where these come. Raises SettingsError."""
+        with complaining():
+            return kind(_env_file=self.env_file)
 
     @classmethod
     def _read_at_home(cls) -> Self:
-        home = _Home().home.expanduser()
+        home = Home().home.expanduser()
         settings = cls._read(home / ENV_FILE)
         if settings.home.expanduser() != home:
             raise SettingsError(
@@ -441,10 +403,3 @@ class Settings(_Home):
 
 def is_of_demo(provider: str) -> bool:
     return provider.startswith(f"{LOCAL_SERVER}{DEMO}:")
-
-
-def _complaint(place: tuple[int | str, ...], message: str) -> str:
-    if not place:
-        return message
-    name = str(place[0])
-    return f"{name if name.isupper() else 'EMAIL_ASSISTANT_' + name.upper()}: {message}"

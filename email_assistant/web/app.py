@@ -1,8 +1,9 @@
 """The web application: which room answers which request, and what stands before all of them."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.staticfiles import StaticFiles
 from fastapi.telemetry import TelemetryConfig
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
@@ -14,6 +15,7 @@ from email_assistant.app import App
 from email_assistant.inbox.feed import Feed
 from email_assistant.memory.profiles import Memory
 from email_assistant.metrics.gauges import Gauges
+from email_assistant.plugins import endpoints
 from email_assistant.settings.loopback import is_loopback
 from email_assistant.trail.activity import Activity
 from email_assistant.trail.context import Contexts
@@ -39,8 +41,7 @@ from email_assistant.web import (
     tools,
 )
 from email_assistant.web import chat as chat_routes
-from email_assistant.web.agent_inbox import routes as agent_inbox
-from email_assistant.web.auth import Access, AgentInboxCors, Guard, SecurityHeaders
+from email_assistant.web.auth import Access, Guard, OtherSite, SecurityHeaders, Sharing
 from email_assistant.web.document import DocumentedAPI
 from email_assistant.web.errors import add_error_handlers
 from email_assistant.web.own_name import OwnName
@@ -69,8 +70,8 @@ Times are ISO 8601 with their offset. A list comes in pages: `next` is the `curs
 """
 
 _OF_MAIL = (metrics, inbox, mails, export, forget, memory, activity)
-_FOR_PROGRAMS = (*_OF_MAIL, events, agent_inbox, push, status, stop, tools, gate, chat_routes, chats)
-_FOR_ANYBODY = (health.router, google_push.router, agent_inbox.info_router, login.router)
+_FOR_PROGRAMS = (*_OF_MAIL, events, push, status, stop, tools, gate, chat_routes, chats)
+_FOR_ANYBODY = (health.router, google_push.router, login.router)
 
 
 def create_api(
@@ -79,7 +80,6 @@ def create_api(
     *,
     token: str | None,
     host: str,
-    agent_inbox_origin: str | None = None,
     push_token: str | None = None,
     own_name: OwnName | None = None,
     agent_key: str | None = None,
@@ -90,7 +90,6 @@ def create_api(
         token: what lets a caller in; None lets everybody in.
         host: the address that the server is bound to. On loopback only names of this machine are answered to, since
             another site's name may be pointed at it (DNS rebinding).
-        agent_inbox_origin: the one other site whose pages may call this API, as the public Agent Inbox app.
         push_token: what lets Google's Pub/Sub in, to tell of new mail and to nothing else; None: it is not let in.
         own_name: a name of this machine that is answered to as well, and that browsers had better use.
         agent_key: what lets agents in, to ask the gate and to nothing else; None: they need the token.
@@ -101,7 +100,7 @@ def create_api(
         docs_url=None,
         redoc_url=None,
         telemetry=_SILENT,
-        routes=routes_of([*_FOR_ANYBODY, *(room.router for room in _FOR_PROGRAMS), *pages.routers]),
+        routes=routes_of([*_FOR_ANYBODY, *(room.router for room in _FOR_PROGRAMS), *_of_features(), *pages.routers]),
     )
     api.state.assistant = app
     api.state.chat = chat
@@ -120,9 +119,10 @@ def create_api(
     # The one that was added last is met first. No page holds a token or a session: the length of what is compressed
     # gives none away (https://www.breachattack.com).
     api.add_middleware(GZipMiddleware, compresslevel=_COMPRESSION)
-    api.add_middleware(Guard, access=access, agent_inbox_origin=agent_inbox_origin)
-    if agent_inbox_origin:
-        api.add_middleware(AgentInboxCors, origin=agent_inbox_origin)
+    others = [OtherSite(origin, each) for each in endpoints() if (origin := each.other_site(app.settings))]
+    api.add_middleware(Guard, access=access, others=others)
+    for other in others:
+        api.add_middleware(Sharing, other=other)
     api.add_middleware(TrustedHostMiddleware, allowed_hosts=_answered_to(host, own_name), www_redirect=False)
     api.add_middleware(_BodyLimit)
     api.add_middleware(Refusals, details=_LIBRARY_REFUSALS)
@@ -137,10 +137,15 @@ def create_monitor(app: App, *, token: str, host: str) -> FastAPI:
     api.state.assistant = app
     api.state.gauges = _gauges(app)
     add_error_handlers(api)
-    api.add_middleware(Guard, access=Access(token, app.sessions, app.user_id), agent_inbox_origin=None)
+    api.add_middleware(Guard, access=Access(token, app.sessions, app.user_id))
     api.add_middleware(TrustedHostMiddleware, allowed_hosts=_answered_to(host, None), www_redirect=False)
     api.add_middleware(SecurityHeaders)
     return api
+
+
+def _of_features() -> Iterator[APIRouter]:
+    for each in endpoints():
+        yield from each.routers()
 
 
 def _gauges(app: App) -> Gauges:

@@ -1,7 +1,8 @@
 """Who may come in: the token, the session cookie that stands for it, and whence a request may come."""
 
 import hmac
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from urllib.parse import quote, urlencode, urlsplit
 from uuid import UUID
 
@@ -14,13 +15,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from email_assistant.accounts.sessions import LONGEST, Session, Sessions
 from email_assistant.db.pool import AWAY
-from email_assistant.web.errors import is_for_agent_inbox, is_for_programs, refusal, refused_by
+from email_assistant.plugins import Endpoints, endpoints
+from email_assistant.web.errors import is_for_programs, refusal, refused_by
 from email_assistant.web.own_name import OwnName
 from email_assistant.web.rendering import render
 from email_assistant.web.wording import browser
 
 _COOKIE = "email_assistant_session"
-_OPEN_PATHS = ("/health", "/health-check", "/ready", "/login", "/info", "/.well-known/security.txt", "/google/push")
+_OPEN_PATHS = ("/health", "/health-check", "/ready", "/login", "/.well-known/security.txt", "/google/push")
 """Of these, the last asks for a token of its own."""
 _OPEN_FOLDER = "/static/"
 _IN_URLS = ":/%#?=@[]!$&'()*+,"
@@ -130,14 +132,23 @@ class Access:
         return f"__Host-{name}" if _is_https(request) else name
 
 
-class Guard:
-    """Lets a request through, or answers it itself; nothing of it is read before. `agent_inbox_origin`: the other site
-    whose page may change something, on the paths that it uses."""
+@dataclass(frozen=True, slots=True)
+class OtherSite:
+    """One whose pages may call some of our paths."""
 
-    def __init__(self, app: ASGIApp, access: Access, agent_inbox_origin: str | None) -> None:
+    origin: str
+    endpoints: Endpoints
+
+
+class Guard:
+    """Lets a request through, or answers it itself; nothing of it is read before. `others`: the other sites whose pages
+    may change something, on the paths that they use."""
+
+    def __init__(self, app: ASGIApp, access: Access, others: Sequence[OtherSite] = ()) -> None:
         self._app = app
         self._access = access
-        self._agent_inbox_origin = agent_inbox_origin
+        self._others = others
+        self._open_paths = {*_OPEN_PATHS, *(path for each in endpoints() for path in each.open_paths)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -152,18 +163,18 @@ class Guard:
 
     async def _answer(self, request: Request) -> Response | None:
         path = request.url.path
-        if request.method not in _READING and not (_is_from_our_pages(request) or self._is_from_agent_inbox(request)):
+        if request.method not in _READING and not (_is_from_our_pages(request) or self._is_from_other_site(request)):
             return refusal(path, 403, "this request comes from another site's page")
         token = request.query_params.get("token")
         if token is not None and request.method == "GET" and not is_for_programs(path):
             return await self._by_link(request, token)
-        if path in _OPEN_PATHS or path.startswith(_OPEN_FOLDER) or await self._access.is_allowed(request):
+        if path in self._open_paths or path.startswith(_OPEN_FOLDER) or await self._access.is_allowed(request):
             return None
         return self._unauthorized(request)
 
-    def _is_from_agent_inbox(self, request: Request) -> bool:
+    def _is_from_other_site(self, request: Request) -> bool:
         origin = request.headers.get("origin")
-        return origin is not None and origin == self._agent_inbox_origin and is_for_agent_inbox(request.url.path)
+        return any(origin == other.origin and other.endpoints.has(request.url.path) for other in self._others)
 
     async def _by_link(self, request: Request, token: str) -> Response:
         if not _is_top_level(request):
@@ -190,16 +201,17 @@ class Guard:
         return login_page(following, wrong, may_stay=self._access.elsewhere(request) is not None)
 
 
-class AgentInboxCors:
-    """Lets the pages of one other site read what the public Agent Inbox app asks for, and nothing else.
+class Sharing:
+    """Lets the pages of another site read what is for them, and nothing else.
 
     A browser asks first whether it may (preflight), without the token; that is answered here, before the guard."""
 
-    def __init__(self, app: ASGIApp, origin: str) -> None:
+    def __init__(self, app: ASGIApp, other: OtherSite) -> None:
         self._app = app
+        self._endpoints = other.endpoints
         self._shared = CORSMiddleware(
             app,
-            allow_origins=[origin],
+            allow_origins=[other.origin],
             allow_methods=["GET", "POST"],
             allow_headers=["content-type", "x-api-key"],
             allow_private_network=True,
@@ -207,7 +219,7 @@ class AgentInboxCors:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        shared = scope["type"] == "http" and is_for_agent_inbox(scope["path"])
+        shared = scope["type"] == "http" and self._endpoints.has(scope["path"])
         await (self._shared if shared else self._app)(scope, receive, send)
 
 

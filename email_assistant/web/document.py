@@ -7,15 +7,17 @@ from typing import Any
 import yaml
 from fastapi import FastAPI
 
-_EXAMPLES = Path(__file__).with_name("examples.yaml")
+from email_assistant.plugins import endpoints
+
+_EXAMPLES = Path(__file__).with_name("examples.yaml")  # of the spine; features have their own
 
 
 @cache
 def examples() -> dict[str, Any]:
     """What requests and answers look like, by the name of their model."""
     # Ours, so it may repeat parts of itself by aliases.
-    found: dict[str, Any] = yaml.safe_load(_EXAMPLES.read_text())
-    return found
+    files = [_EXAMPLES, *(each.examples for each in endpoints())]
+    return {name: example for file in files for name, example in yaml.safe_load(file.read_text()).items()}
 
 
 class DocumentedAPI(FastAPI):

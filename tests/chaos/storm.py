@@ -223,6 +223,7 @@ class Storm:
                 f"{i}"
                 for i in items
                 if i["run"] not in open_runs
+                and i["ended_because"] is None  # its mail may wait with a newer one
                 and (i["status"] == "decided" or (i["status"] == "applied" and i["mail_id"] in waiting))
             ),
         ]

@@ -16,7 +16,12 @@ from tests.plugins import install
 
 PROGRAM = Path(email_assistant.__file__).parent
 FEATURES = [folder.name for folder in iter_modules([str(PROGRAM / "features")])]
-COMMANDS: dict[str, set[str]] = {"auction": {"auction"}, "terminal": set(), "toolbench": {"bench"}}
+COMMANDS: dict[str, set[str]] = {
+    "agent_inbox": set(),
+    "auction": {"auction"},
+    "terminal": set(),
+    "toolbench": {"bench"},
+}
 """Those that `--help` lacks without the feature."""
 GREETER = """
 [email_assistant.features]
@@ -77,5 +82,5 @@ def test_an_installed_distribution_adds_one(tmp_path: Path) -> None:
 def test_one_that_cannot_be_used_is_told_and_holds_up_nothing(tmp_path: Path) -> None:
     done = run(["--help"], install(tmp_path, BROKEN))
     assert done.returncode == 0
-    assert done.stderr.startswith("Error: greeter, of acme-plugins 1.0, can't be used: OSError: no disk")
+    assert done.stderr.startswith("greeter, of acme-plugins 1.0, can't be used: OSError: no disk")
     assert commands(done.stdout) == all_commands()

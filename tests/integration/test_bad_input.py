@@ -24,7 +24,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from email_assistant.settings import Settings, SettingsError
+from email_assistant.settings import Settings
+from email_assistant.settings.environment import SettingsError
 from tests.doubles import warm
 from tests.doubles.daemon import Daemon, Process
 from tests.doubles.google import Google

@@ -7,7 +7,8 @@ from typing import Self
 import pytest
 
 import email_assistant.usage
-from email_assistant.settings import Settings, SettingsError
+from email_assistant.settings import Settings
+from email_assistant.settings.environment import SettingsError
 from tests.doubles.daemon import Daemon
 from tests.doubles.google import Google
 from tests.doubles.model import Model

@@ -20,7 +20,8 @@ from email_assistant.gate.ledger import check
 from email_assistant.inbox.mails import Class
 from email_assistant.mail.message import NOT_KEPT
 from email_assistant.outgoing.entry import WITHOUT_TEXT
-from email_assistant.settings import Settings, SettingsError
+from email_assistant.settings import Settings
+from email_assistant.settings.environment import SettingsError
 from email_assistant.web.app import create_api
 from email_assistant.work import retention
 from tests.doubles.google import Google

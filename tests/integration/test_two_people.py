@@ -13,8 +13,8 @@ import httpx
 import pytest
 import pytest_asyncio
 
+from email_assistant.features.agent_inbox.wire import HumanInterrupt
 from email_assistant.inbox.items import Item
-from email_assistant.web.agent_inbox.wire import HumanInterrupt
 from email_assistant.web.app import create_api
 from tests.doubles.google import Google
 from tests.doubles.model import Answer, Model, ModelRequest

@@ -10,7 +10,9 @@ import pytest
 import typer.main
 
 from email_assistant.cli import app as command_line
+from email_assistant.plugins import features
 from email_assistant.settings import Settings
+from email_assistant.settings.environment import FromEnvironment
 from tests.documents import ROOT, Document, documents
 
 DOCUMENTS = documents()
@@ -103,7 +105,8 @@ def _options(command: Any) -> set[str]:
 
 @each
 def test_settings_that_it_names_are_there(document: Document) -> None:
-    variables = {f"EMAIL_ASSISTANT_{name.upper()}" for name in Settings.model_fields}
+    kinds: list[type[FromEnvironment]] = [Settings, *(feature.settings() for feature in features() if feature.settings)]
+    variables = {f"EMAIL_ASSISTANT_{name.upper()}" for kind in kinds for name in kind.model_fields}
     named = set(re.findall(r"\bEMAIL_ASSISTANT_[A-Z_]+[A-Z]\b", document.text))
     assert named <= variables | {"EMAIL_ASSISTANT_CHAOS_KILLS", "EMAIL_ASSISTANT_CHAOS_SOAK"}
 

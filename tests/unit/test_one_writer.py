@@ -18,8 +18,8 @@ from tests.documents import ROOT
 
 WRITER: Mapping[str, str] = {
     "accounts": "accounts/accounts.py",
-    "agent_inbox_approvals": "web/agent_inbox/threads.sql",
-    "agent_inbox_served": "web/agent_inbox/threads.sql",
+    "agent_inbox_approvals": "features/agent_inbox/threads.sql",
+    "agent_inbox_served": "features/agent_inbox/threads.sql",
     "asked_recipients": "inbox/recipients.sql",
     "backfill": "sync/backfill.py",
     "channels": "notify/channels.sql",

@@ -13,9 +13,9 @@ from fastapi import Depends, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.exceptions import HTTPException
 
+from email_assistant.features.agent_inbox import wire
+from email_assistant.features.agent_inbox.threads import Thread, Threads
 from email_assistant.inbox.items import Conflict, Invalid, Item
-from email_assistant.web.agent_inbox import wire
-from email_assistant.web.agent_inbox.threads import Thread, Threads
 from email_assistant.web.dependencies import Assistant
 from email_assistant.web.errors import documented
 from email_assistant.web.routers import for_anybody, for_programs

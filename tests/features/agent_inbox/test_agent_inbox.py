@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -18,8 +19,10 @@ import pytest_asyncio
 import uvicorn
 
 from email_assistant.cli.demo_home import demo_settings
-from email_assistant.settings import Settings, SettingsError
-from email_assistant.web.agent_inbox import routes
+from email_assistant.features.agent_inbox import routes
+from email_assistant.features.agent_inbox.settings import AgentInboxSettings
+from email_assistant.settings import Settings
+from email_assistant.settings.environment import SettingsError
 from email_assistant.web.app import create_api
 from tests.doubles.daemon import API_TOKEN, Daemon, Process
 from tests.doubles.google import Google
@@ -35,6 +38,7 @@ google, model = conftest.google, conftest.model
 
 TOKEN = "the-token"
 ORIGIN = "https://dev.agentinbox.ai"
+VARIABLE = "EMAIL_ASSISTANT_AGENT_INBOX_ORIGIN"
 GRAPH = {"metadata": {"graph_id": "email_assistant"}}
 
 Json = dict[str, Any]
@@ -152,11 +156,11 @@ def refusal(found: list[Event]) -> str:
 
 
 @asynccontextmanager
-async def served(home: Home, *, origin: str | None = None) -> AsyncIterator[str]:
+async def served(home: Home) -> AsyncIterator[str]:
     """The root address of an API process's server."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else 40 ms for each answer
-        api = create_api(home.app, home.works.chat, token=TOKEN, host="127.0.0.1", agent_inbox_origin=origin)
+        api = create_api(home.app, home.works.chat, token=TOKEN, host="127.0.0.1")
         server = uvicorn.Server(uvicorn.Config(api, lifespan="off", access_log=False, log_level="critical"))
         task = asyncio.create_task(server.serve([listening]))
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"
@@ -903,11 +907,10 @@ class TestOtherSites:
     @pytest_asyncio.fixture(loop_scope="module")
     async def shared(self, home: Home) -> AsyncIterator[httpx.AsyncClient]:
         """A stranger at a server that the app may call."""
-        async with (
-            served(home, origin=ORIGIN) as root,
-            httpx.AsyncClient(base_url=root, trust_env=False, timeout=30) as http,
-        ):
-            yield http
+        with pytest.MonkeyPatch.context() as environment:
+            environment.setenv(VARIABLE, ORIGIN)
+            async with served(home) as root, httpx.AsyncClient(base_url=root, trust_env=False, timeout=30) as http:
+                yield http
 
     async def test_its_browser_is_answered_without_the_token(self, shared: httpx.AsyncClient) -> None:
         for path, method in (
@@ -987,17 +990,27 @@ class TestOtherSites:
 
 class TestSetting:
     def test_it_takes_one_origin(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("EMAIL_ASSISTANT_AGENT_INBOX_ORIGIN", "https://Dev.AgentInbox.ai/")
-        assert Settings.load().agent_inbox_origin == ORIGIN
-        assert demo_settings(Settings.load()).agent_inbox_origin == ORIGIN
+        monkeypatch.setenv(VARIABLE, "https://Dev.AgentInbox.ai/")
+        assert self._read() == {ORIGIN}
+
+    def test_it_may_stand_in_the_file_of_settings(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.setenv("EMAIL_ASSISTANT_HOME", str(tmp_path))
+        (tmp_path / ".env").write_text(f"{VARIABLE}={ORIGIN}\n")
+        assert self._read() == {ORIGIN}
+
+    @staticmethod
+    def _read() -> set[str | None]:
+        """By the program and by its demo."""
+        given = Settings.load()
+        return {each.of(AgentInboxSettings).agent_inbox_origin for each in (given, demo_settings(given))}
 
     @pytest.mark.parametrize(
         "wrong", ["*", "https://*", "dev.agentinbox.ai", "https://a/b", "null", "https://a https://b"]
     )
     def test_it_takes_nothing_else(self, monkeypatch: pytest.MonkeyPatch, wrong: str) -> None:
-        monkeypatch.setenv("EMAIL_ASSISTANT_AGENT_INBOX_ORIGIN", wrong)
-        with pytest.raises(SettingsError, match=r"EMAIL_ASSISTANT_AGENT_INBOX_ORIGIN: takes the scheme"):
-            Settings.load()
+        monkeypatch.setenv(VARIABLE, wrong)
+        with pytest.raises(SettingsError, match=f"{VARIABLE}: takes the scheme"):
+            self._read()
 
 
 @asynccontextmanager

@@ -10,10 +10,10 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 
 from pydantic import BaseModel, Field
 
+from email_assistant.features.agent_inbox.threads import Status, Thread
 from email_assistant.inbox.items import Item
 from email_assistant.mail.charset import plain
 from email_assistant.tools.spec import Answer
-from email_assistant.web.agent_inbox.threads import Status, Thread
 
 GRAPH_ID = "email_assistant"
 ASSISTANT_ID = uuid5(NAMESPACE_URL, f"email-assistant:graph/{GRAPH_ID}")
