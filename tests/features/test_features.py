@@ -9,10 +9,19 @@ from functools import cache
 from pathlib import Path
 from pkgutil import iter_modules
 
+import psycopg
 import pytest
 
 import email_assistant
+from tests.doubles.daemon import Daemon
+from tests.doubles.google import Google
+from tests.doubles.model import Model
+from tests.doubles.nursery import Nursery
+from tests.integration import conftest
+from tests.integration.scene import ADA, BOB, DONE, reply
 from tests.plugins import install
+
+connect, google, model = conftest.connect, conftest.google, conftest.model
 
 PROGRAM = Path(email_assistant.__file__).parent
 FEATURES = [folder.name for folder in iter_modules([str(PROGRAM / "features")])]
@@ -66,6 +75,45 @@ def test_deleting_its_folder_takes_away_its_commands_alone(feature: str, tmp_pat
     done = run(["--help"], without(feature, tmp_path))
     assert (done.returncode, done.stderr) == (0, "")
     assert all_commands() - commands(done.stdout) == COMMANDS[feature]
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_what_it_left_goes_with_the_mailbox_and_mail_goes_its_way_without_it(
+    feature: str, connect: conftest.Start, google: Google, model: Model, tmp_path: Path
+) -> None:
+    model.script(lambda _: [reply("Friday is fine."), DONE])
+    daemon = connect()
+    daemon.up()
+    mail_id = google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+    daemon.pending()
+    path, table = use(feature, daemon)
+    daemon.stop()
+
+    daemon.nursery = Nursery()  # the warm one holds all of the program
+    daemon.environment["PYTHONPATH"] = str(without(feature, tmp_path / "without"))
+    daemon.up()
+    assert path is None or daemon.http.get(path).status_code == 404
+    [item] = daemon.pending()
+    daemon.accept(item)
+    daemon.until_done(mail_id)
+    assert [sent.text for sent in google.sent] == ["Friday is fine."]
+    daemon.stop()
+    assert table is None or has_rows(daemon, table)
+    daemon.cli("account", "remove", ADA, "--yes")
+    assert table is None or not has_rows(daemon, table)
+
+
+def use(feature: str, daemon: Daemon) -> tuple[str | None, str | None]:
+    """Use what the feature has of the mailbox: a path that it answers, and a table that holds rows by then."""
+    if feature != "agent_inbox":
+        return None, None
+    assert len(daemon.http.post("/threads/search", json={"status": "interrupted"}).json()) == 1
+    return "/info", "agent_inbox_served"
+
+
+def has_rows(daemon: Daemon, table: str) -> bool:
+    with psycopg.connect(daemon.environment["DATABASE_URL"]) as db:
+        return bool(db.execute(f"select from email_assistant.{table}").fetchall())
 
 
 def test_without_the_full_screen_the_inbox_names_its_other_view(tmp_path: Path) -> None:
