@@ -1,11 +1,11 @@
 """The composition root: opens database, queue, clients and graph; everything else is handed what it needs."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 from uuid import UUID
 
 from email_assistant.accounts.account import Account
@@ -23,15 +23,11 @@ from email_assistant.home import secret_key
 from email_assistant.inbox.mails import Mails
 from email_assistant.inbox.person import Inbox
 from email_assistant.inbox.questions import Questions
-from email_assistant.inbox.reading import Items
 from email_assistant.inbox.recipients import Recipients
 from email_assistant.inbox.teaching import Teaching
-from email_assistant.notify.channels import Channels
-from email_assistant.notify.digest import Digests
-from email_assistant.notify.notices import Notices
-from email_assistant.notify.outward import Outward
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.keyed import KeyedOutbox
+from email_assistant.outward import Outward
 from email_assistant.settings import Settings
 from email_assistant.tools.own.mailbox import Mailbox
 from email_assistant.tools.rules import RuleFiles
@@ -68,6 +64,13 @@ class Toolbox:
     servers: "Servers"
 
 
+class Closable(Protocol):
+    async def aclose(self) -> None: ...
+
+
+P = TypeVar("P", bound=Closable)
+
+
 @dataclass(frozen=True)
 class App:
     """What every command and every page works with."""
@@ -91,12 +94,10 @@ class App:
     corrections: Corrections
     usage: Usage
     model_servers: ModelServers
-    channels: Channels
-    notices: Notices
-    digests: Digests
     sessions: Sessions  # the browsers that are logged in
     pictures: Outward  # fetches those of mails, which never reach this machine or its network, whatever webhooks may
     user_id: UUID  # the one implicit user of a home installation
+    _parts: dict[Callable[["App"], "Closable"], "Closable"] = field(default_factory=dict, init=False)
 
     @cached_property
     def toolbox(self) -> Toolbox:
@@ -125,12 +126,21 @@ class App:
         except ServerDown as down:
             raise ToolError(str(down)) from None
 
+    def part(self, make: Callable[["App"], P]) -> P:
+        """What a feature has for as long as the app is open; made at its first use."""
+        if make not in self._parts:
+            self._parts[make] = make(self)
+        return cast("P", self._parts[make])
+
     async def aclose(self) -> None:
         """Leave what was opened meanwhile."""
         if "toolbox" in self.__dict__:
             await self.toolbox.servers.aclose()
         if "models" in self.__dict__:
             await self.models.aclose()
+        for part in self._parts.values():
+            await part.aclose()
+        await self.pictures.aclose()
         await self.clients.aclose()
         await self.holder.aclose()
 
@@ -170,33 +180,6 @@ async def open_app(settings: Settings, url: str, *, patience: float | None = Non
             pool, enqueue=queue.decided, complete=complete, undo_window=settings.undo_window, lifetime=settings.lifetime
         )
         usage = Usage(pool, accounts, settings)
-        outward, pictures = Outward(private=settings.notify_private), Outward(private=False)
-        channels = Channels(
-            pool,
-            vault,
-            settle=timedelta(seconds=settings.notify_settle_seconds),
-            every=timedelta(seconds=settings.notify_every_seconds),
-        )
-        items = Items(pool)
-        notices = Notices(
-            channels,
-            items,
-            accounts,
-            outward,
-            inbox_url=settings.inbox_url,
-            contact=settings.notify_contact,
-            show_mail=settings.notify_show_mail,
-        )
-        digests = Digests(
-            pool,
-            accounts,
-            clients,
-            outbox,
-            items,
-            at=settings.digest_at,
-            inbox_url=settings.inbox_url,
-            claim=timedelta(seconds=settings.lease_seconds),
-        )
         holder = Holder(url)
         app = App(
             settings,
@@ -218,19 +201,14 @@ async def open_app(settings: Settings, url: str, *, patience: float | None = Non
             Corrections(pool, mails, questions, enqueue=queue.decided),
             usage,
             ModelServers(pool, queue.arrived, timedelta(seconds=settings.model_probe_seconds)),
-            channels,
-            notices,
-            digests,
             Sessions(pool, keys_of(keys)[0]),
-            pictures,
+            Outward(private=False),
             await accounts.home_user(),
         )
         try:
             yield app
         finally:
             await app.aclose()
-            await outward.aclose()
-            await pictures.aclose()
 
 
 @asynccontextmanager

@@ -31,6 +31,7 @@ from email_assistant.meters import went_wrong
 from email_assistant.model import BadAnswer, ModelDown, ModelFault, Models
 from email_assistant.outgoing.left_drafts import LeftDrafts
 from email_assistant.outgoing.letters import Mailer
+from email_assistant.plugins import Job, features
 from email_assistant.rehearsal.recorded import Recorded
 from email_assistant.settings import Settings
 from email_assistant.sync.backfill import Backfill
@@ -71,8 +72,8 @@ log = logging.getLogger(__name__)
 class Swept(NamedTuple):
     """What a sweep saw besides what it woke."""
 
-    notices: bool = False
-    """Somebody is to be told."""
+    jobs: Sequence[Job] = ()
+    """Those of features that are due."""
     watches: bool = False
     """Gmail is to be asked to tell of new mail."""
     next: float = math.inf
@@ -112,8 +113,9 @@ class Daemon:
             timezone="UTC", job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
         )
         scheduler.add_job(self._sweep_on, "interval", [scheduler], seconds=settings.sweep_seconds, next_run_time=now)
-        if settings.digest_at is not None:
-            scheduler.add_job(self.send_digests, "interval", seconds=settings.poll_seconds, next_run_time=now)
+        for job in self._jobs:
+            if job.seconds and (seconds := job.seconds(self.app)):
+                scheduler.add_job(self.do, "interval", [job], seconds=seconds, next_run_time=now)
         scheduler.start()
         try:
             async with asyncio.TaskGroup() as parts:
@@ -133,8 +135,8 @@ class Daemon:
             self._sweeps.add(task)
             task.add_done_callback(self._sweeps.discard)
         swept = await self.sweep()
-        if swept.notices:
-            scheduler.add_job(self.tell, id="tell", replace_existing=True)
+        for job in swept.jobs:
+            scheduler.add_job(self.do, args=[job], id=job.fails_with, replace_existing=True)
         if swept.watches:
             scheduler.add_job(self.renew_watches, id="watches", replace_existing=True)
         if swept.next < self.app.settings.sweep_seconds:
@@ -176,21 +178,23 @@ class Daemon:
         """Wake what is due and was forgotten: dead workers, lost notifications, ended undo windows and back-offs."""
         app, provider = self.app, self.app.settings.provider
         swept = Swept()
+        asked = {job: job.is_due(app) for job in self._jobs if job.is_due}
 
         async def look() -> None:
             nonlocal swept
-            due, taught, corrected, reminded, [notices], [watches] = await fetched_together(
+            due, taught, corrected, reminded, [watches], *answers = await fetched_together(
                 app.pool,
                 self.due.look(),
                 app.teaching.unlearned(provider),
                 app.corrections.unlearned(provider),
                 app.queue.reminder(),
-                app.channels.some_due(),
                 self.watches.some_due(),
+                *asked.values(),
             )
             await app.queue.sweep((Due(**row) for row in due), {row["account_id"] for row in taught + corrected})
             following = [float(row["seconds"]) for row in reminded if row["seconds"] is not None]
-            swept = Swept(notices["found"], watches["found"], min(following, default=math.inf))
+            found = [job for job, [answer] in zip(asked, answers, strict=True) if answer["found"]]
+            swept = Swept(found, watches["found"], min(following, default=math.inf))
 
         await tried("no sweep", look())
         return swept
@@ -199,13 +203,13 @@ class Daemon:
         """Have Gmail tell of new mail by itself, where there is a topic for that."""
         await tried("no push", self.watches.renew_due())
 
-    async def tell(self) -> None:
-        """Tell people of what waits. Not a job of the queue, where a slow server would hold up work."""
-        await tried("no notices", self.app.notices.tell())
+    async def do(self, job: Job) -> None:
+        """A feature's job. Not one of the queue, where a slow server would hold up work."""
+        await tried(job.fails_with, job.run(self.app))
 
-    async def send_digests(self) -> None:
-        """Send the daily mails that are due."""
-        await tried("no digest", self.app.digests.send_due())
+    @property
+    def _jobs(self) -> list[Job]:
+        return [job for feature in features() for job in feature.jobs]
 
     async def sync_account(self, account_id: UUID) -> None:
         """Look for new mail in one mailbox."""
@@ -268,7 +272,9 @@ class Daemon:
         """Close what nobody answered, and drop what is left of dead processes, old logins, and mail that is done."""
         await self.app.inbox.expire(self.app.settings.provider)
         await self.app.sessions.forget_expired()
-        await self.app.channels.forget_logged_out()
+        for feature in features():
+            if feature.tidy:
+                await feature.tidy(self.app)
         for effect in await self.app.ledger.lost_drafts():
             with suppress(UnknownAccount, VaultError, GoogleError):
                 gmail = (await self.app.clients.get(effect.account_id)).gmail

@@ -28,10 +28,11 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoints:
-    """The requests that a feature answers over HTTP, all from programs."""
+    """The requests that a feature answers over HTTP."""
 
-    paths: tuple[str, ...]
-    """Each path of its own, or with a slash at its end the beginning of several."""
+    paths: tuple[str, ...] = ()
+    """Those for programs, but for what is below `/api/`: each by itself, or the beginning of several, with a slash at
+    its end."""
     open_paths: tuple[str, ...] = ()
     """Of these, the ones that need no token."""
     routers: Callable[[], Sequence[Any]]
@@ -46,13 +47,31 @@ class Endpoints:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Job:
+    """What a feature does by itself with the open `App`, in the process that looks for work; it holds up nothing."""
+
+    fails_with: str
+    """What the log says was not done."""
+    run: Callable[[Any], Awaitable[None]]
+    is_due: Callable[[Any], Any] | None = None
+    """A statement that gives, as `found`, whether it is to run: asked together with all that a sweep asks."""
+    seconds: Callable[[Any], float | None] | None = None
+    """How often it runs without being asked; None: never."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Feature:
     """All that one feature tells the program of itself. What it names is imported when it is asked for."""
 
     add_commands: "Callable[[Typer], object] | None" = None
     endpoints: Endpoints | None = None
     settings: Callable[[], type[Any]] | None = None
-    """Of `FromEnvironment`: each of its fields is a variable of the program. `Settings.of` reads them."""
+    """A class of `FromEnvironment`: each of its fields is a variable of the program. `Settings.of` reads them."""
+    on_accounts: Callable[[Any], Awaitable[Any]] | None = None
+    """Of the open `App`: a section of the page Accounts, as `Markup`."""
+    jobs: tuple[Job, ...] = ()
+    tidy: Callable[[Any], Awaitable[None]] | None = None
+    """What it drops of the open `App` now and then."""
     full_screen: Callable[[Any], Awaitable[None]] | None = None
     """Of the `App`: the inbox as it is opened in a terminal by `inbox` alone; of several, the first that is found."""
 

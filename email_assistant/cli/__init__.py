@@ -20,7 +20,6 @@ from email_assistant.cli import (
     mails,
     mcp,
     memory,
-    notify,
     rehearse,
     replay,
     run,
@@ -63,7 +62,7 @@ for name, command in (("stop", stop.stop), ("go-on", stop.go_on), ("rotate-key",
     app.command(name)(command)
 for name, group in (
     *(("auth", auth), ("account", accounts), ("inbox", inbox), ("chat", chat), ("mails", mails), ("memory", memory)),
-    *(("notify", notify), ("session", session), ("forget", forget), ("mcp", mcp), ("tools", tools), ("gate", gate)),
+    *(("session", session), ("forget", forget), ("mcp", mcp), ("tools", tools), ("gate", gate)),
     *(("eval", evaluate),),
 ):
     app.add_typer(group.app, name=name)

@@ -35,7 +35,6 @@ from email_assistant.web import (
     memory,
     metrics,
     pages,
-    push,
     status,
     stop,
     tools,
@@ -70,7 +69,7 @@ Times are ISO 8601 with their offset. A list comes in pages: `next` is the `curs
 """
 
 _OF_MAIL = (metrics, inbox, mails, export, forget, memory, activity)
-_FOR_PROGRAMS = (*_OF_MAIL, events, push, status, stop, tools, gate, chat_routes, chats)
+_FOR_PROGRAMS = (*_OF_MAIL, events, status, stop, tools, gate, chat_routes, chats)
 _FOR_ANYBODY = (health.router, google_push.router, login.router)
 
 

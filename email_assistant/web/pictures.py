@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from email_assistant.errors import AssistantError
 from email_assistant.inbox.originals import Original
-from email_assistant.notify.outward import Outward
+from email_assistant.outward import Outward
 
 _MOST_BYTES = 5_000_000  # of one picture
 _MOST_OF_ALL = 15_000_000

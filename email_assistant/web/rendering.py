@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping
 from contextvars import ContextVar
+from functools import cache
+from pathlib import Path
 
 from fastapi.responses import HTMLResponse
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from markupsafe import Markup
 
 from email_assistant.errors import AssistantError
 from email_assistant.inbox.describe import (
@@ -49,6 +52,16 @@ def render(
     html = _environment.get_template(template).render(context, refusal=refusal)
     # Half a surrogate pair, which a model may leave in its arguments, has no UTF-8.
     return HTMLResponse(html.encode("utf-8", "replace"), refusal.status if refusal else status_code, headers)
+
+
+def render_part(template: Path, **context: object) -> Markup:
+    """Of a page, by a template that lies elsewhere."""
+    return Markup(_template(template).render(context))  # noqa: S704 - the environment escapes
+
+
+@cache
+def _template(file: Path) -> Template:
+    return _environment.from_string(file.read_text())
 
 
 def say_at_head(notice: str) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from playwright.async_api import Worker
 
+from email_assistant.features.notices.notices import cards
 from email_assistant.inbox.items import Item
-from email_assistant.notify.notices import cards
 from tests.browser.conftest import Open, Visit
 from tests.integration.home import until
 from tests.integration.test_api import BOB, DRAFT, Home

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from email_assistant.features.notices.telling import Telling
 from email_assistant.memory.learn import teach_triage
 from email_assistant.memory.profiles import Memory
 from tests.browser.conftest import Open
@@ -206,7 +207,7 @@ async def test_a_browser_is_told_of_new_items_by_one_button(home: Home, visit: O
         button = v.page.get_by_role("button", name="Tell me in this browser")
         await button.click()
         await v.page.get_by_text("Browser at push.example.net").wait_for()
-        [channel] = await home.app.channels.of_user(home.app.user_id)
+        [channel] = await Telling.of(home.app).channels.of_user(home.app.user_id)
         assert (channel.kind, channel.state) == ("push", "active")
         assert await button.get_attribute("aria-pressed") == "true"
         worker = await v.page.evaluate(
@@ -215,7 +216,7 @@ async def test_a_browser_is_told_of_new_items_by_one_button(home: Home, visit: O
         assert worker == [f"{v.root}/service-worker.js", f"{v.root}/"]
         await button.click()
         await v.page.get_by_text("Browser at push.example.net").wait_for(state="detached")
-        assert await home.app.channels.of_user(home.app.user_id) == []
+        assert await Telling.of(home.app).channels.of_user(home.app.user_id) == []
         assert v.complaints == []
 
 
@@ -224,17 +225,19 @@ async def test_what_is_wrong_with_a_notice_is_shown_and_its_channel_removed(
     home: Home, visit: Open, scripts: bool
 ) -> None:
     user = home.app.user_id
-    kept = await home.app.channels.add(user, "webhook", "hooks.example.org", "https://hooks.example.org/x", {})
-    gone = await home.app.channels.add(user, "push", "push.example.net", "https://push.example.net/x", {})
-    await home.app.channels.gone(gone, "its server answers 410: add it again")
+    kept = await Telling.of(home.app).channels.add(
+        user, "webhook", "hooks.example.org", "https://hooks.example.org/x", {}
+    )
+    gone = await Telling.of(home.app).channels.add(user, "push", "push.example.net", "https://push.example.net/x", {})
+    await Telling.of(home.app).channels.gone(gone, "its server answers 410: add it again")
     async with visit(path="/accounts", scripts=scripts) as v:
         shown = v.page.locator("#channels li", has_text="push.example.net")
         assert "no longer there: its server answers 410: add it again" in await shown.inner_text()
         assert "not told of anything yet" in await v.page.locator("#channels li", has_text="hooks").inner_text()
         await shown.get_by_role("button", name="Remove").click()
         await shown.wait_for(state="detached")
-    assert [channel.id for channel in await home.app.channels.of_user(user)] == [kept.id]
-    await home.app.channels.remove(user, kept.id)
+    assert [channel.id for channel in await Telling.of(home.app).channels.of_user(user)] == [kept.id]
+    await Telling.of(home.app).channels.remove(user, kept.id)
 
 
 async def test_logging_out_ends_the_session(visit: Open, home: Home) -> None:

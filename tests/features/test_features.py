@@ -17,17 +17,16 @@ from tests.doubles.daemon import Daemon
 from tests.doubles.google import Google
 from tests.doubles.model import Model
 from tests.doubles.nursery import Nursery
-from tests.integration import conftest
+from tests.integration.conftest import Start
 from tests.integration.scene import ADA, BOB, DONE, reply
 from tests.plugins import install
-
-connect, google, model = conftest.connect, conftest.google, conftest.model
 
 PROGRAM = Path(email_assistant.__file__).parent
 FEATURES = [folder.name for folder in iter_modules([str(PROGRAM / "features")])]
 COMMANDS: dict[str, set[str]] = {
     "agent_inbox": set(),
     "auction": {"auction"},
+    "notices": {"notify"},
     "terminal": set(),
     "toolbench": {"bench"},
 }
@@ -79,7 +78,7 @@ def test_deleting_its_folder_takes_away_its_commands_alone(feature: str, tmp_pat
 
 @pytest.mark.parametrize("feature", FEATURES)
 def test_what_it_left_goes_with_the_mailbox_and_mail_goes_its_way_without_it(
-    feature: str, connect: conftest.Start, google: Google, model: Model, tmp_path: Path
+    feature: str, connect: Start, google: Google, model: Model, tmp_path: Path
 ) -> None:
     model.script(lambda _: [reply("Friday is fine."), DONE])
     daemon = connect()
@@ -93,6 +92,7 @@ def test_what_it_left_goes_with_the_mailbox_and_mail_goes_its_way_without_it(
     daemon.environment["PYTHONPATH"] = str(without(feature, tmp_path / "without"))
     daemon.up()
     assert path is None or daemon.http.get(path).status_code == 404
+    assert daemon.http.get("/accounts").status_code == 200
     [item] = daemon.pending()
     daemon.accept(item)
     daemon.until_done(mail_id)
@@ -105,10 +105,16 @@ def test_what_it_left_goes_with_the_mailbox_and_mail_goes_its_way_without_it(
 
 def use(feature: str, daemon: Daemon) -> tuple[str | None, str | None]:
     """Use what the feature has of the mailbox: a path that it answers, and a table that holds rows by then."""
-    if feature != "agent_inbox":
-        return None, None
-    assert len(daemon.http.post("/threads/search", json={"status": "interrupted"}).json()) == 1
-    return "/info", "agent_inbox_served"
+    match feature:
+        case "agent_inbox":
+            assert len(daemon.http.post("/threads/search", json={"status": "interrupted"}).json()) == 1
+            return "/info", "agent_inbox_served"
+        case "notices":
+            assert daemon.http.get("/api/push").json()["is_told"] is False
+            assert "Told of new items" in daemon.http.get("/accounts").text
+            return "/api/push", None
+        case _:
+            return None, None
 
 
 def has_rows(daemon: Daemon, table: str) -> bool:

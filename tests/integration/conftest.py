@@ -90,18 +90,22 @@ def open_home(tmp_path: Path, database_url: str, google: Google, model: Model) -
             "working_hours": "09:00-18:00",
             "openai_base_url": model.root,
         } | own
+        of_features = own.keys() - Settings.model_fields.keys()
         settings = Settings(
             home=tmp_path / "home",
             secret_key=secret_key,
             openai_api_key=SecretStr("model-key"),
             model="stub-model",
             google_root=google.root,
-            **chosen,
+            **{name: value for name, value in chosen.items() if name not in of_features},
         )
-        async with open_app(settings, database_url) as app, open_daemon(app) as works:
-            known = await app.accounts.of_user(app.user_id)
-            account = known[0] if known else await log_in(app, google, tmp_path)
-            yield Home(app, works, google, account.id)
+        with pytest.MonkeyPatch.context() as environment:
+            for name in of_features:
+                environment.setenv(f"EMAIL_ASSISTANT_{name.upper()}", str(own[name]))
+            async with open_app(settings, database_url) as app, open_daemon(app) as works:
+                known = await app.accounts.of_user(app.user_id)
+                account = known[0] if known else await log_in(app, google, tmp_path)
+                yield Home(app, works, google, account.id)
 
     return open_one
 

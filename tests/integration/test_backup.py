@@ -11,6 +11,7 @@ from cryptography.fernet import Fernet
 from email_assistant.db.backup import back_up
 from email_assistant.db.pool import session_settings
 from email_assistant.db.restore import restore as put_back
+from email_assistant.features.notices.telling import Telling
 from email_assistant.mail.address import Address
 from email_assistant.mail.compose import compose_mail
 from email_assistant.outgoing.letters import Letter, Posted
@@ -182,16 +183,16 @@ class TestUnderAKey:
             await home.receive()
             back_up(database_url, {"secret_key": "key"}, Path(file))
             first = await self._send(home, "a")
-            await home.app.digests.send_due()
+            await Telling.of(home.app).digests.send_due()
             assert len(google.sent) == 2
         await put_back(database_url, Path(file), replace=True)
 
         async with open_home(digest_at="00:00") as home:
             again = await self._send(home, "a")
-            await home.app.digests.send_due()
+            await Telling.of(home.app).digests.send_due()
             assert len(google.sent) == 2
             assert (first.before, again.before, again.message_id) == (False, True, first.message_id)
-            assert await home.app.digests.last_errors(home.app.user_id) == {}
+            assert await Telling.of(home.app).digests.last_errors(home.app.user_id) == {}
 
             other = await self._send(home, "b")  # of the same words, but of another key
             assert (other.before, len(google.sent)) == (False, 3)

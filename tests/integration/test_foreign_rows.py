@@ -18,6 +18,7 @@ import pytest_asyncio
 from langgraph.checkpoint.serde import jsonplus
 
 from email_assistant.db.pool import session_settings
+from email_assistant.features.notices.telling import Telling
 from email_assistant.inbox.items import Item
 from email_assistant.web.app import create_api
 from tests.contract.chat_stage import event, open_stage
@@ -443,8 +444,8 @@ async def goes_on(home: Home) -> None:
     await home.works.poll()
     await home.works.sweep()
     await home.works.tidy()
-    await home.works.tell()
-    await home.works.send_digests()
+    await Telling.of(home.app).notices.tell()
+    await Telling.of(home.app).digests.send_due()
     await home.works.learn(home.account_id)
     await home.sync()
     await home.step()

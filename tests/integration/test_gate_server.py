@@ -15,10 +15,11 @@ import pytest
 from pydantic import SecretStr
 
 from email_assistant.app import App, open_app
+from email_assistant.features.notices.notices import cards
+from email_assistant.features.notices.telling import Telling
 from email_assistant.gate.client import Gate
 from email_assistant.gate.ledger import check
 from email_assistant.inbox.items import Item
-from email_assistant.notify.notices import cards
 from email_assistant.settings import Settings
 from tests.integration.test_api import TOKEN, Home, client, served
 from tests.integration.test_terminal import shown
@@ -52,7 +53,7 @@ def labels_file(path: Path) -> Path:
 def settings(tmp_path: Path) -> Settings:
     labels_file(tmp_path / "tool_permissions.json")
     key = SecretStr("6OGYLyGsqb31m8jzXYSdX6yFw5wBDjqdjzhTwMBRWNc=")
-    return Settings(home=tmp_path, secret_key=key, notify_settle_seconds=0, notify_every_seconds=0)
+    return Settings(home=tmp_path, secret_key=key)
 
 
 @pytest.fixture
@@ -306,8 +307,9 @@ class TestHolds:
             assert (await task)["error"] == "the person said no"
             await view.sees("Nothing waits for you.")
 
-    async def test_a_channel_tells_of_it(self, agent: Agent) -> None:
-        channels = agent.app.channels
+    async def test_a_channel_tells_of_it(self, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("EMAIL_ASSISTANT_NOTIFY_SETTLE_SECONDS", "0")
+        channels = Telling.of(agent.app).channels
         await channels.add(agent.app.user_id, "webhook", "hook", "https://hook.example", {})
         async with agent.holding() as task:
             [notice] = await channels.claim()

@@ -22,14 +22,14 @@ from email_assistant.app import open_app
 from email_assistant.cli import app as command_line
 from email_assistant.inbox.items import Item
 from email_assistant.mail.contents import MOST_BYTES
-from email_assistant.notify.outward import Outward, TargetRefused, Unreachable
+from email_assistant.outward import Outward, TargetRefused, Unreachable
 from email_assistant.settings import Settings
 from tests.browser.test_rich import PNG, letter
 from tests.doubles.google import Google
 from tests.doubles.serving import Server
+from tests.features.notices.test_notices import Names, door, was_opened
 from tests.integration import test_api
 from tests.integration.test_api import ADA, BOB, TOKEN, Home, client, page, served
-from tests.integration.test_notify import Names, door, was_opened
 from tests.integration.test_terminal import shown
 
 settings = test_api.settings
@@ -448,10 +448,16 @@ class TestPictures:
         await near.pictures.aclose()
 
     async def test_none_is_fetched_from_here_even_where_webhooks_may(
-        self, settings: Settings, database_url: str, google: Google, pictures: Pictures, tmp_path: Path
+        self,
+        settings: Settings,
+        database_url: str,
+        google: Google,
+        pictures: Pictures,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        changes = {"google_root": google.root, "notify_private": True}
-        async with open_app(settings.model_copy(update=changes), database_url) as app:
+        monkeypatch.setenv("EMAIL_ASSISTANT_NOTIFY_PRIVATE", "true")
+        async with open_app(settings.model_copy(update={"google_root": google.root}), database_url) as app:
             home = Home(app)
             await home.account()
             token = json.loads(google.write_token_file(tmp_path / "token.json").read_text())

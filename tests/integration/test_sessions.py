@@ -18,6 +18,7 @@ from email_assistant.cli.door import Door, opened_door
 from email_assistant.cli.serve import bound
 from email_assistant.daemon import open_daemon
 from email_assistant.db.pool import session_settings
+from email_assistant.features.notices.telling import Telling
 from email_assistant.settings import Settings
 from email_assistant.web.own_name import OwnName
 from tests.doubles.daemon import API_TOKEN, Daemon
@@ -227,9 +228,10 @@ def receiver() -> Iterator[Receiver]:
 
 
 class TestNotices:
-    @pytest.fixture
-    def settings(self, settings: Settings) -> Settings:
-        return settings.model_copy(update={"notify_private": True, "notify_settle_seconds": 0})
+    @pytest.fixture(autouse=True)
+    def _tell_this_machine_at_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("EMAIL_ASSISTANT_NOTIFY_PRIVATE", "true")
+        monkeypatch.setenv("EMAIL_ASSISTANT_NOTIFY_SETTLE_SECONDS", "0")
 
     async def test_a_browser_that_is_logged_out_is_told_of_nothing(
         self, home: Home, root: str, receiver: Receiver
@@ -246,7 +248,7 @@ class TestNotices:
             assert [await is_told(http, device) for device in (kept, lost)] == [True, False]
             assert (await http.get("/accounts")).text.count("<b>Browser</b>") == 1
         await home.draft(await home.account())
-        await home.app.notices.tell()
+        await Telling.of(home.app).notices.tell()
         assert (len(kept.deliveries), len(lost.deliveries)) == (1, 0)
         async with open_daemon(home.app) as works:
             await works.tidy()

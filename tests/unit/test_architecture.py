@@ -31,10 +31,10 @@ FLOORS = [
     {"home", "work", "sync"},
     {"agents"},
     {"rehearsal"},
-    {"bounces", "tools", "gate", "inbox", "memory", "model", "trail", "notify", "triage"},
+    {"bounces", "tools", "gate", "inbox", "memory", "model", "trail", "triage"},
     {"outgoing"},
     {"accounts", "usage"},
-    {"google", "mail", "db", "settings", "programs", "telemetry", "tracing"},
+    {"google", "mail", "db", "outward", "settings", "programs", "telemetry", "tracing"},
     {"plugins"},
     {"core_yaml", "errors", "files", "meters", "spans"},
 ]
@@ -273,7 +273,16 @@ class TestArrows:
         loaded = loaded_with_packs()
         assert {f"email_assistant.{pack}", "email_assistant.agents.loop"} < loaded
         assert not loaded & {"psycopg", "googleapiclient", "google_auth_oauthlib", "httplib2"}
-        rooms_of_mail = ("accounts", "inbox", "memory", "work", "sync", "notify", "trail", "agents.mail", "agents.chat")
+        rooms_of_mail = (
+            "accounts",
+            "inbox",
+            "memory",
+            "work",
+            "sync",
+            "trail",
+            "agents.mail",
+            "agents.chat",
+        )
         assert not {name for name in loaded if name.startswith(tuple(f"email_assistant.{r}" for r in rooms_of_mail))}
 
     @pytest.mark.parametrize("pack", sorted(PACKS))

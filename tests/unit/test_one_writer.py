@@ -22,10 +22,10 @@ WRITER: Mapping[str, str] = {
     "agent_inbox_served": "features/agent_inbox/threads.sql",
     "asked_recipients": "inbox/recipients.sql",
     "backfill": "sync/backfill.py",
-    "channels": "notify/channels.sql",
+    "channels": "features/notices/channels.sql",
     "classifiers": "work/judgements.sql",
     "corrections": "work/corrections.sql",
-    "digests": "notify/digest.sql",
+    "digests": "features/notices/digest.sql",
     "effects": "outgoing/effects.py",
     "held_lessons": "memory/held.sql",
     "sorted_again": "work/sort_again.sql",
@@ -53,7 +53,7 @@ WRITER: Mapping[str, str] = {
     "stops": "accounts/accounts.py",
     "threads": "db/threads.py",
     "undelivered": "bounces/undelivered.sql",
-    "users": "notify/channels.sql",
+    "users": "features/notices/channels.sql",
 }
 BY_TRIGGERS: Mapping[str, str] = {
     "gate_log": "seals what becomes of the others, whoever writes them",

@@ -1,8 +1,6 @@
-"""`/accounts`: the mailboxes, their state and today's use of models; and where the person is told of what waits."""
+"""`/accounts`: the mailboxes, their state and today's use of models; and what features say there."""
 
-from contextlib import suppress
 from typing import Annotated, Literal
-from uuid import UUID
 
 from fastapi import Form
 from fastapi.responses import RedirectResponse, Response
@@ -11,7 +9,7 @@ from email_assistant.accounts.account import Mode
 from email_assistant.app import App
 from email_assistant.inbox.items import Conflict
 from email_assistant.inbox.standing import taken_back
-from email_assistant.notify.channels import NoChannel
+from email_assistant.plugins import features
 from email_assistant.web.dependencies import Assistant
 from email_assistant.web.rendering import render
 from email_assistant.web.routers import for_pages
@@ -46,14 +44,6 @@ async def change_mode(app: Assistant, account: Annotated[str, Form()], mode: Ann
     return RedirectResponse(f"/accounts?taken_back={back}" if back else "/accounts", 303)
 
 
-@router.post("/accounts/channels")
-async def remove_channel(app: Assistant, channel: Annotated[UUID, Form()]) -> Response:
-    """Tell a browser or a webhook no more."""
-    with suppress(NoChannel):  # it is gone already
-        await app.channels.remove(app.user_id, channel)
-    return RedirectResponse("/accounts#told", 303)
-
-
 async def _page(app: App, refusal: Conflict | None = None, back: int = 0) -> Response:
     found = await app.accounts.of_user(app.user_id)
     return render(
@@ -63,6 +53,5 @@ async def _page(app: App, refusal: Conflict | None = None, back: int = 0) -> Res
         modes=MODES,
         past_mail=app.settings.past_mail,
         accounts=[(account, await app.usage.today(account)) for account in found],
-        channels=await app.channels.of_user(app.user_id),
-        digest_errors=await app.digests.last_errors(app.user_id),
+        sections=[await each.on_accounts(app) for each in features() if each.on_accounts],
     )

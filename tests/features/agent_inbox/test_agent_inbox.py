@@ -28,13 +28,9 @@ from tests.doubles.daemon import API_TOKEN, Daemon, Process
 from tests.doubles.google import Google
 from tests.doubles.model import Model, tool
 from tests.doubles.ports import NO_CERTIFICATES
-from tests.integration import conftest
+from tests.integration.conftest import Start
 from tests.integration.home import Home, OpenHome, in_one_loop, until
 from tests.integration.scene import BOB, DONE, NEXT_WEEK, meeting, reply
-
-# The program between its doubles.
-connect, start, open_home = conftest.connect, conftest.start, conftest.open_home
-google, model = conftest.google, conftest.model
 
 TOKEN = "the-token"
 ORIGIN = "https://dev.agentinbox.ai"
@@ -1029,7 +1025,7 @@ async def second_api(daemon: Daemon) -> AsyncIterator[str]:
 
 class TestTheProgram:
     @pytest.fixture
-    def daemon(self, start: conftest.Start) -> Daemon:
+    def daemon(self, start: Start) -> Daemon:
         return start(agent_inbox_origin=ORIGIN)
 
     async def test_all_calls_in_the_apps_order(self, daemon: Daemon, google: Google, model: Model) -> None:

@@ -129,7 +129,7 @@ class _Digest:
     tries: int
 
 
-_SQL = statements("notify", "digest.sql")
+_SQL = statements("features/notices", "digest.sql")
 _WORDS: Mapping[str, str] = {
     "draft": "a draft to approve",
     "meeting": "a meeting to approve",

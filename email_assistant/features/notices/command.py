@@ -19,7 +19,8 @@ from email_assistant.cli.context import (
 
 if TYPE_CHECKING:
     from email_assistant.app import App
-    from email_assistant.notify.channels import Channel
+    from email_assistant.features.notices.channels import Channel
+    from email_assistant.features.notices.telling import Telling
 
 app = typer.Typer(
     help="Where you are told that something waits. A browser is added by the button on the page Accounts, "
@@ -35,9 +36,10 @@ Which = Annotated[str, typer.Argument(help="Its id, or the beginning of it, as `
 async def status(as_json: AsJson = False) -> None:
     """Show browsers, webhooks and the digest, and what is wrong with them."""
     async with opened() as app:
-        channels = await app.channels.of_user(app.user_id)
-        troubles = await app.digests.last_errors(app.user_id)
-        digest_at = app.settings.digest_at
+        told = _told_by(app)
+        channels = await told.channels.of_user(app.user_id)
+        troubles = await told.digests.last_errors(app.user_id)
+        digest_at = told.settings.digest_at
     if as_json:
         print_json({"channels": channels, "digest_at": digest_at, "digest_errors": troubles})
         return
@@ -56,8 +58,8 @@ async def status(as_json: AsJson = False) -> None:
 async def add_webhook(url: Annotated[str, typer.Argument(help="It must begin with https://.")]) -> None:
     """Tell a server of new items: a signed POST with ids and counts, and no word of your mail."""
     async with opened() as app:
-        channel, secret = await app.notices.add_webhook(app.user_id, url)
-        problem = await app.notices.test(channel)
+        channel, secret = await _told_by(app).notices.add_webhook(app.user_id, url)
+        problem = await _told_by(app).notices.test(channel)
     out.print(f"Added {channel.name}. Its requests are signed (standardwebhooks.com) with this secret:")
     say(secret)
     if problem:
@@ -70,7 +72,7 @@ async def remove(which: Which) -> None:
     """Tell a browser or a webhook no more."""
     async with opened() as app:
         channel = await _find(app, which)
-        await app.channels.remove(app.user_id, channel.id)
+        await _told_by(app).channels.remove(app.user_id, channel.id)
     say(f"Removed {channel.name}.")
 
 
@@ -79,8 +81,8 @@ async def remove(which: Which) -> None:
 async def send_test(which: Annotated[str | None, typer.Argument(help="Its id; left out: all of them.")] = None) -> None:
     """Send a notice of nothing. Ends with 1 if it does not arrive."""
     async with opened() as app:
-        chosen = [await _find(app, which)] if which else await app.channels.of_user(app.user_id)
-        problems = [await app.notices.test(channel) for channel in chosen]
+        chosen = [await _find(app, which)] if which else await _told_by(app).channels.of_user(app.user_id)
+        problems = [await _told_by(app).notices.test(channel) for channel in chosen]
     for channel, problem in zip(chosen, problems, strict=True):
         say(f"{channel.name}: {problem or 'told'}")
     if not chosen:
@@ -89,8 +91,14 @@ async def send_test(which: Annotated[str | None, typer.Argument(help="Its id; le
         raise typer.Exit(1)
 
 
+def _told_by(app: "App") -> "Telling":
+    from email_assistant.features.notices.telling import Telling
+
+    return Telling.of(app)
+
+
 async def _find(app: "App", which: str) -> "Channel":
-    return one_by_id(await app.channels.of_user(app.user_id), which, "channel", "notify status")
+    return one_by_id(await _told_by(app).channels.of_user(app.user_id), which, "channel", "notify status")
 
 
 def _told(channel: "Channel") -> str:

@@ -5,7 +5,7 @@
 //
 // It stays hidden where a browser has no web push, as it does over http on any machine but this one.
 
-import { soon } from "./live.js";
+import { soon } from "/static/live.js";
 
 const place = document.querySelector("[data-push]");
 

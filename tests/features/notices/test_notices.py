@@ -19,10 +19,11 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from email_assistant.features.notices.channels import Channel
+from email_assistant.features.notices.digest import Digests
+from email_assistant.features.notices.telling import Telling
 from email_assistant.inbox.items import Conflict
-from email_assistant.notify.channels import Channel
-from email_assistant.notify.digest import Digests
-from email_assistant.notify.outward import Outward, TargetRefused, Unreachable
+from email_assistant.outward import Outward, TargetRefused, Unreachable
 from tests.doubles.daemon import Daemon
 from tests.doubles.front import Moment
 from tests.doubles.google import Google
@@ -61,16 +62,20 @@ async def home(open_home: OpenHome, model: Model) -> AsyncIterator[Home]:
 
 async def add_browser(home: Home, browser: Browser) -> Channel:
     given = browser.subscription
-    return await home.app.notices.add_browser(home.app.user_id, given["endpoint"], **given["keys"])
+    return await Telling.of(home.app).notices.add_browser(home.app.user_id, given["endpoint"], **given["keys"])
 
 
 async def add_webhook(home: Home, url: str) -> str:
     """Returns the secret that its requests are signed with."""
-    return (await home.app.notices.add_webhook(home.app.user_id, url))[1]
+    return (await Telling.of(home.app).notices.add_webhook(home.app.user_id, url))[1]
+
+
+async def tell(home: Home) -> None:
+    await Telling.of(home.app).notices.tell()
 
 
 async def only_channel(home: Home) -> Channel:
-    [channel] = await home.app.channels.of_user(home.app.user_id)
+    [channel] = await Telling.of(home.app).channels.of_user(home.app.user_id)
     return channel
 
 
@@ -85,7 +90,7 @@ class TestBrowser:
         browser = Browser(receiver)
         await add_browser(home, browser)
         await home.receive("Lunch?")
-        await home.works.tell()
+        await tell(home)
 
         [delivery] = browser.deliveries
         [item] = await home.pending()
@@ -94,7 +99,7 @@ class TestBrowser:
         [notice] = told["notices"]
         assert notice["title"] == "bob@example.org: Lunch?"
         assert notice["url"] == f"/items/{item.id}"
-        claims = vapid_claims(delivery, await home.app.notices.public_key(home.app.user_id))
+        claims = vapid_claims(delivery, await Telling.of(home.app).notices.public_key(home.app.user_id))
         assert claims["aud"] == receiver.url
         assert claims["sub"] == f"mailto:{ADA}"
         assert timedelta(0) < datetime.fromtimestamp(claims["exp"], UTC) - datetime.now(UTC) <= timedelta(hours=24)
@@ -104,7 +109,7 @@ class TestBrowser:
         keys = set()
         for _ in range(2):
             async with open_home() as home:
-                keys.add(await home.app.notices.public_key(home.app.user_id))
+                keys.add(await Telling.of(home.app).notices.public_key(home.app.user_id))
         assert len(keys) == 1
 
     async def test_sees_a_number_only_if_that_was_asked_for(
@@ -115,7 +120,7 @@ class TestBrowser:
         async with open_home(**AT_ONCE, notify_show_mail=False) as home:
             await add_browser(home, browser)
             await home.receive("Lunch?")
-            await home.works.tell()
+            await tell(home)
             [item] = await home.pending()
         [delivery] = browser.deliveries
         assert browser.read(delivery)["notices"] == [
@@ -129,7 +134,7 @@ class TestBrowser:
             await add_browser(home, browser)
             for subject in ("Lunch?", "Dinner?\u202e\u200b", "Tea?", "Breakfast?"):
                 await home.receive(subject)
-            await home.works.tell()
+            await tell(home)
         [delivery] = browser.deliveries
         told = browser.read(delivery)
         titles = [
@@ -147,7 +152,7 @@ class TestBrowser:
         await add_browser(home, browser)
         model.script(lambda _: [reply("Friday is fine."), DONE])
         await home.receive("Lunch?")
-        await home.works.tell()
+        await tell(home)
         [item] = await home.pending()
         [notice] = browser.read(browser.deliveries[-1])["notices"]
         assert notice["body"] == f"From {ADA} to bob@example.org:\nFriday is fine."
@@ -183,7 +188,7 @@ class TestBrowser:
         await add_browser(home, browser)
         model.script(lambda _: [*(proposed if isinstance(proposed, list) else [proposed]), DONE])
         await home.receive(subject)
-        await home.works.tell()
+        await tell(home)
         notices = browser.read(browser.deliveries[-1])["notices"]
         assert not any("send" in notice for notice in notices)
         items = {str(item.id): item for item in await home.pending()}
@@ -201,7 +206,7 @@ class TestBrowser:
         model.script(lambda _: [reply("\U0001f600" * 190), DONE])
         for _ in range(3):
             await home.receive("\U0001f600" * 300)
-        await home.works.tell()
+        await tell(home)
         assert len(browser.read(browser.deliveries[-1])["notices"]) == 3
 
     @pytest.mark.parametrize("status", [404, 410])
@@ -210,22 +215,22 @@ class TestBrowser:
         browser = Browser(receiver)
         await add_browser(home, browser)
         await home.receive("Lunch?")
-        await home.works.tell()
+        await tell(home)
         assert (await only_channel(home)).state == "gone"
         await no_waiting_time(home)
         await home.receive("Dinner?")
-        await home.works.tell()
+        await tell(home)
         assert len(browser.deliveries) == 1
 
         await add_browser(home, browser)  # it comes back
         await home.receive("Tea?")
-        await home.works.tell()
+        await tell(home)
         assert browser.read(browser.deliveries[1])["waiting"] == 3
 
     async def test_leaves_no_address_and_no_key_to_read_in_the_database(self, home: Home, receiver: Receiver) -> None:
         browser = Browser(receiver)
         await add_browser(home, browser)
-        await home.app.notices.public_key(home.app.user_id)
+        await Telling.of(home.app).notices.public_key(home.app.user_id)
         [stored] = await home.sql("select c::text as channel, u::text as person from channels c, users u")
         address = bytes((await home.sql("select address from channels"))[0]["address"])
         key = bytes((await home.sql("select vapid_key from users"))[0]["vapid_key"])
@@ -239,7 +244,7 @@ class TestWebhook:
     async def test_is_told_in_numbers_and_signed(self, home: Home, receiver: Receiver) -> None:
         secret = await add_webhook(home, f"{receiver.url}/hook")
         await home.receive("Lunch?", "Does Friday suit you?")
-        await home.works.tell()
+        await tell(home)
 
         [item] = await home.pending()
         [delivery] = receiver.deliveries
@@ -258,24 +263,24 @@ class TestWebhook:
     async def test_is_told_once(self, home: Home, receiver: Receiver) -> None:
         await home.receive("Breakfast?")  # it waits when the webhook is added: the person has seen it
         await add_webhook(home, receiver.url)
-        await home.works.tell()
+        await tell(home)
         assert receiver.deliveries == []
         await home.receive("Lunch?")
         for _ in range(3):
-            await home.works.tell()
+            await tell(home)
         assert [(d.json["data"]["new"], d.json["data"]["waiting"]) for d in receiver.deliveries] == [(1, 2)]
 
     async def test_is_tried_again_after_a_while_when_its_server_is_down(self, home: Home, receiver: Receiver) -> None:
         receiver.next_answers(503)
         await add_webhook(home, receiver.url)
         await home.receive("Lunch?")
-        await home.works.tell()
-        await home.works.tell()
+        await tell(home)
+        await tell(home)
         assert len(receiver.deliveries) == 1
         assert (await only_channel(home)).last_error == "the server answers 503"
 
         await no_waiting_time(home)
-        await home.works.tell()
+        await tell(home)
         first, second = receiver.deliveries
         assert first.headers["webhook-id"] == second.headers["webhook-id"]
         assert first.json["data"] == second.json["data"]
@@ -286,7 +291,7 @@ class TestWebhook:
         receiver.next_answers(429, retry_after="900")
         await add_webhook(home, receiver.url)
         await home.receive("Lunch?")
-        await home.works.tell()
+        await tell(home)
         [row] = await home.sql("select not_before - clock_timestamp() as wait from channels")
         assert timedelta(minutes=14) < row["wait"] <= timedelta(minutes=15)
 
@@ -296,28 +301,28 @@ class TestWebhook:
         await home.receive("Lunch?")
         for _ in range(9):
             await no_waiting_time(home)
-            await home.works.tell()
+            await tell(home)
         assert len(receiver.deliveries) == 5
         assert (await only_channel(home)).last_error == "the server answers 500"
         await home.receive("Dinner?")
         await no_waiting_time(home)
-        await home.works.tell()
+        await tell(home)
         assert receiver.deliveries[5].json["data"]["new"] == 1
 
     async def test_is_told_again_when_the_process_that_told_it_died(self, home: Home, receiver: Receiver) -> None:
         hold = receiver.hold()
         await add_webhook(home, receiver.url)
         await home.receive("Lunch?")
-        telling = asyncio.create_task(home.works.tell())
+        telling = asyncio.create_task(tell(home))
         await reached(hold)
         telling.cancel()
         await asyncio.gather(telling, return_exceptions=True)
         hold.release()
-        await home.works.tell()
+        await tell(home)
         assert len(receiver.deliveries) == 1  # it may still be at it
         await no_waiting_time(home)
-        await home.works.tell()
-        await home.works.tell()
+        await tell(home)
+        await tell(home)
         assert len(receiver.deliveries) == 2
 
     async def test_a_redirect_is_not_followed(self, home: Home, receiver: Receiver) -> None:
@@ -327,7 +332,7 @@ class TestWebhook:
         await home.receive("Lunch?")
         for _ in range(4):
             await no_waiting_time(home)
-            await home.works.tell()
+            await tell(home)
         assert [delivery.path for delivery in receiver.deliveries] == ["/hook"] * 4
         assert (await only_channel(home)).last_error == "the server answers 308"
 
@@ -338,7 +343,7 @@ class TestPace:
         await add_webhook(home, receiver.url)
         for subject in ("Breakfast?", "Lunch?", "Dinner?"):
             await home.receive(subject)
-        await home.works.tell()
+        await tell(home)
         [delivery] = receiver.deliveries
         assert delivery.json["data"]["new"] == len(delivery.json["data"]["items"]) == 3
 
@@ -349,13 +354,13 @@ class TestPace:
         async with open_home(**AT_ONCE | {"notify_every_seconds": 3600}) as home:
             await add_webhook(home, receiver.url)
             await home.receive("Breakfast?")
-            await home.works.tell()
+            await tell(home)
             for subject in ("Lunch?", "Dinner?"):
                 await home.receive(subject)
-                await home.works.tell()
+                await tell(home)
             assert len(receiver.deliveries) == 1
             await no_waiting_time(home)
-            await home.works.tell()
+            await tell(home)
             assert receiver.deliveries[1].json["data"]["new"] == 2
             assert receiver.deliveries[1].json["data"]["waiting"] == 3
 
@@ -367,7 +372,7 @@ class TestPace:
             await add_webhook(home, receiver.url)
             await home.receive("Breakfast?")
             await home.receive("Lunch?")
-            await home.works.tell()
+            await tell(home)
             assert receiver.deliveries == []
             first, second = await home.pending()
             await home.answer(first, "ignore")
@@ -375,7 +380,7 @@ class TestPace:
             await home.sql(f"update inbox_items set created_at = created_at {hours_later}")
             await home.sql(f"update channels set told_until = told_until {hours_later}")
             await home.receive("Dinner?")
-            await home.works.tell()
+            await tell(home)
             assert [delivery.json["data"]["items"] for delivery in receiver.deliveries] == [[str(second.id)]]
 
     async def test_what_is_snoozed_is_told_when_it_comes_back(self, home: Home, receiver: Receiver) -> None:
@@ -383,13 +388,13 @@ class TestPace:
         await home.receive("Lunch?")
         [item] = await home.pending()
         await home.app.inbox.snooze(home.app.user_id, item.id, datetime.now(UTC) + timedelta(hours=1))
-        await home.works.tell()
+        await tell(home)
         assert receiver.deliveries == []
         await home.receive("Dinner?")
-        await home.works.tell()
+        await tell(home)
         await home.sql("update inbox_items set snoozed_until = clock_timestamp() where id = %s", item.id)
-        await home.works.tell()
-        await home.works.tell()
+        await tell(home)
+        await tell(home)
         told = [delivery.json["data"] for delivery in receiver.deliveries]
         assert [(notice["new"], notice["waiting"]) for notice in told] == [(1, 1), (1, 2)]
         assert told[1]["items"] == [str(item.id)]
@@ -506,7 +511,7 @@ class TestTargets:
         async with open_home(**AT_ONCE | {"notify_private": False}) as home:
             await add_webhook(home, f"https://localhost:{door.getsockname()[1]}/")
             await home.receive("Lunch?")
-            await home.works.tell()
+            await tell(home)
             assert "this machine or its network" in ((await only_channel(home)).last_error or "")
         assert not was_opened(door)
 

@@ -22,7 +22,7 @@ Kind = Literal["push", "webhook"]
 _CLAIM_SECONDS = 60  # how long a process that died keeps a channel from being used; it outlasts any request
 _TRIES = 5  # Of one notice. Then it is given up, and the next item starts anew.
 _LISTED = 50  # items that one notice names; it counts them all
-_SQL = statements("notify", "channels.sql")
+_SQL = statements("features/notices", "channels.sql")
 
 
 class NoChannel(AssistantError):
