@@ -31,7 +31,7 @@ from email_assistant.meters import went_wrong
 from email_assistant.model import BadAnswer, ModelDown, ModelFault, Models
 from email_assistant.outgoing.left_drafts import LeftDrafts
 from email_assistant.outgoing.letters import Mailer
-from email_assistant.plugins import Job, features
+from email_assistant.plugins import Job, chores
 from email_assistant.rehearsal.recorded import Recorded
 from email_assistant.settings import Settings
 from email_assistant.sync.backfill import Backfill
@@ -209,7 +209,7 @@ class Daemon:
 
     @property
     def _jobs(self) -> list[Job]:
-        return [job for feature in features() for job in feature.jobs]
+        return [job for each in chores() for job in each.jobs]
 
     async def sync_account(self, account_id: UUID) -> None:
         """Look for new mail in one mailbox."""
@@ -272,9 +272,9 @@ class Daemon:
         """Close what nobody answered, and drop what is left of dead processes, old logins, and mail that is done."""
         await self.app.inbox.expire(self.app.settings.provider)
         await self.app.sessions.forget_expired()
-        for feature in features():
-            if feature.tidy:
-                await feature.tidy(self.app)
+        for each in chores():
+            if each.tidy:
+                await each.tidy(self.app)
         for effect in await self.app.ledger.lost_drafts():
             with suppress(UnknownAccount, VaultError, GoogleError):
                 gmail = (await self.app.clients.get(effect.account_id)).gmail

@@ -27,20 +27,22 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Endpoints:
-    """The requests that a feature answers over HTTP."""
+class Site:
+    """All that a feature adds to what is served over HTTP. `App` is the open one."""
 
+    routers: Sequence[Any]
+    """As `web/routers.py` makes them."""
+    examples: Path
+    """For the OpenAPI document: YAML, by the name of their model."""
     paths: tuple[str, ...] = ()
     """Those for programs, but for what is below `/api/`: each by itself, or the beginning of several, with a slash at
     its end."""
     open_paths: tuple[str, ...] = ()
     """Of these, the ones that need no token."""
-    routers: Callable[[], Sequence[Any]]
-    """Of `APIRouter`, as `web/routers.py` makes them."""
-    examples: Path
-    """For the OpenAPI document: YAML, by the name of their model."""
     other_site: Callable[[Any], str | None] = lambda _: None
-    """By the `Settings`, the origin of the one other site whose pages may call these paths."""
+    """By the `Settings`, the origin of the one other site whose pages may call `paths`."""
+    on_accounts: Callable[[Any], Awaitable[Any]] | None = None
+    """Of the `App`: a section of the page Accounts, as `Markup`."""
 
     def has(self, path: str) -> bool:
         return path in self.paths or path.startswith(tuple(each for each in self.paths if each.endswith("/")))
@@ -60,20 +62,25 @@ class Job:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Feature:
-    """All that one feature tells the program of itself. What it names is imported when it is asked for."""
+class Chores:
+    """All that a feature does by itself."""
 
-    add_commands: "Callable[[Typer], object] | None" = None
-    endpoints: Endpoints | None = None
-    settings: Callable[[], type[Any]] | None = None
-    """A class of `FromEnvironment`: each of its fields is a variable of the program. `Settings.of` reads them."""
-    on_accounts: Callable[[Any], Awaitable[Any]] | None = None
-    """Of the open `App`: a section of the page Accounts, as `Markup`."""
     jobs: tuple[Job, ...] = ()
     tidy: Callable[[Any], Awaitable[None]] | None = None
-    """What it drops of the open `App` now and then."""
+    """Drop what has ended, of the open `App`: every ten minutes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Feature:
+    """All that one feature tells the program of itself. Each part is imported by a process that needs it."""
+
+    add_commands: "Callable[[Typer], object] | None" = None
     full_screen: Callable[[Any], Awaitable[None]] | None = None
     """Of the `App`: the inbox as it is opened in a terminal by `inbox` alone; of several, the first that is found."""
+    settings: Callable[[], type[Any]] | None = None
+    """A class of `FromEnvironment`: each of its fields is a variable of the program. `Settings.of` reads them."""
+    site: Callable[[], Site] | None = None
+    chores: Callable[[], Chores] | None = None
 
 
 class BadPlugin(AssistantError):
@@ -140,8 +147,14 @@ def features() -> Sequence[Feature]:
     return found
 
 
-def endpoints() -> list[Endpoints]:
-    return [feature.endpoints for feature in features() if feature.endpoints]
+@cache
+def sites() -> Sequence[Site]:
+    return [feature.site() for feature in features() if feature.site]
+
+
+@cache
+def chores() -> Sequence[Chores]:
+    return [feature.chores() for feature in features() if feature.chores]
 
 
 def _ours(name: str) -> Plugin:

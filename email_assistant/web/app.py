@@ -15,7 +15,7 @@ from email_assistant.app import App
 from email_assistant.inbox.feed import Feed
 from email_assistant.memory.profiles import Memory
 from email_assistant.metrics.gauges import Gauges
-from email_assistant.plugins import endpoints
+from email_assistant.plugins import sites
 from email_assistant.settings.loopback import is_loopback
 from email_assistant.trail.activity import Activity
 from email_assistant.trail.context import Contexts
@@ -118,7 +118,7 @@ def create_api(
     # The one that was added last is met first. No page holds a token or a session: the length of what is compressed
     # gives none away (https://www.breachattack.com).
     api.add_middleware(GZipMiddleware, compresslevel=_COMPRESSION)
-    others = [OtherSite(origin, each) for each in endpoints() if (origin := each.other_site(app.settings))]
+    others = [OtherSite(origin, each) for each in sites() if (origin := each.other_site(app.settings))]
     api.add_middleware(Guard, access=access, others=others)
     for other in others:
         api.add_middleware(Sharing, other=other)
@@ -143,8 +143,8 @@ def create_monitor(app: App, *, token: str, host: str) -> FastAPI:
 
 
 def _of_features() -> Iterator[APIRouter]:
-    for each in endpoints():
-        yield from each.routers()
+    for each in sites():
+        yield from each.routers
 
 
 def _gauges(app: App) -> Gauges:

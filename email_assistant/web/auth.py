@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from email_assistant.accounts.sessions import LONGEST, Session, Sessions
 from email_assistant.db.pool import AWAY
-from email_assistant.plugins import Endpoints, endpoints
+from email_assistant.plugins import Site, sites
 from email_assistant.web.errors import is_for_programs, refusal, refused_by
 from email_assistant.web.own_name import OwnName
 from email_assistant.web.rendering import render
@@ -137,7 +137,7 @@ class OtherSite:
     """One whose pages may call some of our paths."""
 
     origin: str
-    endpoints: Endpoints
+    site: Site
 
 
 class Guard:
@@ -148,7 +148,7 @@ class Guard:
         self._app = app
         self._access = access
         self._others = others
-        self._open_paths = {*_OPEN_PATHS, *(path for each in endpoints() for path in each.open_paths)}
+        self._open_paths = {*_OPEN_PATHS, *(path for each in sites() for path in each.open_paths)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -174,7 +174,7 @@ class Guard:
 
     def _is_from_other_site(self, request: Request) -> bool:
         origin = request.headers.get("origin")
-        return any(origin == other.origin and other.endpoints.has(request.url.path) for other in self._others)
+        return any(origin == other.origin and other.site.has(request.url.path) for other in self._others)
 
     async def _by_link(self, request: Request, token: str) -> Response:
         if not _is_top_level(request):
@@ -208,7 +208,7 @@ class Sharing:
 
     def __init__(self, app: ASGIApp, other: OtherSite) -> None:
         self._app = app
-        self._endpoints = other.endpoints
+        self._site = other.site
         self._shared = CORSMiddleware(
             app,
             allow_origins=[other.origin],
@@ -219,7 +219,7 @@ class Sharing:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        shared = scope["type"] == "http" and self._endpoints.has(scope["path"])
+        shared = scope["type"] == "http" and self._site.has(scope["path"])
         await (self._shared if shared else self._app)(scope, receive, send)
 
 

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 
 from email_assistant.db.pool import AWAY
 from email_assistant.errors import AssistantError, in_plain_words
-from email_assistant.plugins import endpoints
+from email_assistant.plugins import sites
 from email_assistant.web.rendering import render
 from email_assistant.web.replies import refused
 from email_assistant.web.wording import refused_as
@@ -56,7 +56,7 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 def is_for_programs(path: str) -> bool:
     is_one = path in ("/openapi.json", "/metrics", "/google/push", "/events", "/mcp/status", "/sessions.db", *_CHAT)
-    return path.startswith(("/api/", "/agent/")) or is_one or any(each.has(path) for each in endpoints())
+    return path.startswith(("/api/", "/agent/")) or is_one or any(each.has(path) for each in sites())
 
 
 def refusal(path: str, status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:

@@ -1,33 +1,15 @@
 """The API of the public Agent Inbox web app (github.com/langchain-ai/agent-inbox), over our own items."""
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from email_assistant.plugins import Endpoints, Feature
+from email_assistant.plugins import Feature, Site
 
 if TYPE_CHECKING:
     from email_assistant.features.agent_inbox.settings import AgentInboxSettings
-    from email_assistant.settings import Settings
 
 
 def feature() -> Feature:
-    return Feature(
-        endpoints=Endpoints(
-            paths=("/info", "/threads/"),
-            open_paths=("/info",),
-            routers=_routers,
-            examples=Path(__file__).with_name("examples.yaml"),
-            other_site=_origin,
-        ),
-        settings=_settings,
-    )
-
-
-def _routers() -> Sequence[Any]:
-    from email_assistant.features.agent_inbox import routes
-
-    return routes.info_router, routes.router
+    return Feature(settings=_settings, site=_site)
 
 
 def _settings() -> "type[AgentInboxSettings]":
@@ -36,5 +18,7 @@ def _settings() -> "type[AgentInboxSettings]":
     return AgentInboxSettings
 
 
-def _origin(settings: "Settings") -> str | None:
-    return settings.of(_settings()).agent_inbox_origin
+def _site() -> Site:
+    from email_assistant.features.agent_inbox.routes import site
+
+    return site()

@@ -5,6 +5,7 @@ import hashlib
 import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -14,8 +15,10 @@ from fastapi.responses import StreamingResponse
 from starlette.exceptions import HTTPException
 
 from email_assistant.features.agent_inbox import wire
+from email_assistant.features.agent_inbox.settings import AgentInboxSettings
 from email_assistant.features.agent_inbox.threads import Thread, Threads
 from email_assistant.inbox.items import Conflict, Invalid, Item
+from email_assistant.plugins import Site
 from email_assistant.web.dependencies import Assistant
 from email_assistant.web.errors import documented
 from email_assistant.web.routers import for_anybody, for_programs
@@ -32,6 +35,16 @@ data: {"event": "on_chain_start", "name": "interrupt_handler", "metadata": {"lan
 
 router = for_programs("agent inbox")
 info_router = for_anybody("agent inbox")
+
+
+def site() -> Site:
+    return Site(
+        routers=(info_router, router),
+        examples=Path(__file__).with_name("examples.yaml"),
+        paths=("/info", "/threads/"),
+        open_paths=("/info",),
+        other_site=lambda settings: settings.of(AgentInboxSettings).agent_inbox_origin,
+    )
 
 
 def _threads(request: Request, app: Assistant) -> Threads:

@@ -1,33 +1,17 @@
 """Notices of what waits: in browsers, by webhooks, and once a day by a mail to oneself."""
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from typer import Typer
 
-from email_assistant.plugins import Endpoints, Feature, Job
+from email_assistant.plugins import Chores, Feature, Site
 
 if TYPE_CHECKING:
-    from markupsafe import Markup
-
-    from email_assistant.app import App
-    from email_assistant.db.pool import Statement
     from email_assistant.features.notices.settings import NoticeSettings
 
 
 def feature() -> Feature:
-    return Feature(
-        add_commands=_add_commands,
-        settings=_settings,
-        endpoints=Endpoints(routers=_routers, examples=Path(__file__).with_name("examples.yaml")),
-        on_accounts=_on_accounts,
-        jobs=(
-            Job(fails_with="no notices", run=_tell, is_due=_some_due),
-            Job(fails_with="no digest", run=_send_digests, seconds=_digest_seconds),
-        ),
-        tidy=_tidy,
-    )
+    return Feature(add_commands=_add_commands, settings=_settings, site=_site, chores=_chores)
 
 
 def _add_commands(app: Typer) -> None:
@@ -42,43 +26,13 @@ def _settings() -> "type[NoticeSettings]":
     return NoticeSettings
 
 
-def _routers() -> Sequence[Any]:
-    from email_assistant.features.notices import routes
+def _site() -> Site:
+    from email_assistant.features.notices.routes import site
 
-    return routes.router, routes.pages
-
-
-async def _on_accounts(app: "App") -> "Markup":
-    from email_assistant.features.notices.routes import section
-
-    return await section(app)
+    return site()
 
 
-def _some_due(app: "App") -> "Statement":
-    from email_assistant.features.notices.telling import Telling
+def _chores() -> Chores:
+    from email_assistant.features.notices.telling import chores
 
-    return Telling.of(app).channels.some_due()
-
-
-async def _tell(app: "App") -> None:
-    from email_assistant.features.notices.telling import Telling
-
-    await Telling.of(app).notices.tell()
-
-
-def _digest_seconds(app: "App") -> float | None:
-    from email_assistant.features.notices.telling import Telling
-
-    return app.settings.poll_seconds if Telling.of(app).settings.digest_at else None
-
-
-async def _send_digests(app: "App") -> None:
-    from email_assistant.features.notices.telling import Telling
-
-    await Telling.of(app).digests.send_due()
-
-
-async def _tidy(app: "App") -> None:
-    from email_assistant.features.notices.telling import Telling
-
-    await Telling.of(app).channels.forget_logged_out()
+    return chores()

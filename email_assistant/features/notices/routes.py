@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 from email_assistant.app import App
 from email_assistant.features.notices.channels import NoChannel
 from email_assistant.features.notices.telling import Telling
+from email_assistant.plugins import Site
 from email_assistant.web.dependencies import Assistant, LoggedIn
 from email_assistant.web.errors import documented
 from email_assistant.web.rendering import render_part
@@ -97,7 +98,11 @@ async def remove_channel(app: Assistant, told: Told, channel: Annotated[UUID, Fo
     return RedirectResponse("/accounts#told", 303)
 
 
-async def section(app: App) -> Markup:
+def site() -> Site:
+    return Site(routers=(router, pages), examples=_FOLDER / "examples.yaml", on_accounts=_section)
+
+
+async def _section(app: App) -> Markup:
     """The part of the page Accounts: where the person is told of what waits."""
     told = Telling.of(app)
     return render_part(

@@ -10,6 +10,7 @@ from email_assistant.features.notices.notices import Notices
 from email_assistant.features.notices.settings import NoticeSettings
 from email_assistant.inbox.reading import Items
 from email_assistant.outward import Outward
+from email_assistant.plugins import Chores, Job
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,24 @@ class Telling:
 
     async def aclose(self) -> None:
         await self.notices.outward.aclose()
+
+
+def chores() -> Chores:
+    return Chores(
+        jobs=(
+            Job(
+                fails_with="no notices",
+                run=lambda app: Telling.of(app).notices.tell(),
+                is_due=lambda app: Telling.of(app).channels.some_due(),
+            ),
+            Job(
+                fails_with="no digest",
+                run=lambda app: Telling.of(app).digests.send_due(),
+                seconds=lambda app: app.settings.poll_seconds if Telling.of(app).settings.digest_at else None,
+            ),
+        ),
+        tidy=lambda app: Telling.of(app).channels.forget_logged_out(),
+    )
 
 
 def _telling(app: App) -> Telling:

@@ -9,7 +9,7 @@ from email_assistant.accounts.account import Mode
 from email_assistant.app import App
 from email_assistant.inbox.items import Conflict
 from email_assistant.inbox.standing import taken_back
-from email_assistant.plugins import features
+from email_assistant.plugins import sites
 from email_assistant.web.dependencies import Assistant
 from email_assistant.web.rendering import render
 from email_assistant.web.routers import for_pages
@@ -53,5 +53,5 @@ async def _page(app: App, refusal: Conflict | None = None, back: int = 0) -> Res
         modes=MODES,
         past_mail=app.settings.past_mail,
         accounts=[(account, await app.usage.today(account)) for account in found],
-        sections=[await each.on_accounts(app) for each in features() if each.on_accounts],
+        sections=[await each.on_accounts(app) for each in sites() if each.on_accounts],
     )
