@@ -19,7 +19,7 @@ from email_assistant.inbox.questions import Questions
 from email_assistant.mail.message import Mail
 from email_assistant.mail.parse import parse_gmail
 from email_assistant.outgoing.effects import Ledger
-from email_assistant.outgoing.entry import InDoubt
+from email_assistant.outgoing.entry import InDoubt, NotYetClear
 from email_assistant.outgoing.left_drafts import InGmail, LeftDraft, LeftDrafts
 from email_assistant.outgoing.letters import written_into
 from email_assistant.tools.send_email import LETTER, is_left_as_draft, read_back, subject_of, written
@@ -115,7 +115,10 @@ class Heed:
 
     async def _ours(self, conversation: Conversation) -> set[str]:
         """Gmail's ids of what was sent in the conversation and ends nothing: by us, or by the person out of a draft
-        that was left for them, which they are told beside the question that waits."""
+        that was left for them, which they are told beside the question that waits. Raises NotYetClear: another
+        conversation, such as a bounce's, has a letter under way into this one, whose id is not stored yet."""
+        if await self.ledger.is_sent_into(conversation.id):
+            raise NotYetClear("a letter into this conversation is under way")
         told = await self.left_drafts.sent_by_person(conversation.id)
         return await self.ledger.own_ids(conversation.id) | told
 

@@ -359,6 +359,27 @@ class TestFormsOfReports:
         [item] = await home.pending()
         assert item.undelivered
 
+    async def test_one_sent_again_that_is_seen_before_gmail_has_answered_ends_nothing(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        """Its sent copy stands in the conversation, where newer mail waits for the person."""
+        sent = await letter(home, model)
+        await comes(home, reported(sent.message_id, *GONE), sent.thread_id)
+        [item] = await home.pending()
+        model.script(lambda _: [reply("Tuesday, then."), DONE])
+        newer = await home.receive("Re: Lunch?", "Or Tuesday?", from_=CAROL, thread=sent.thread_id)
+        sending = Hold()
+        google.fault("drafts.send", hold=sending, at="after")
+        await home.decide(item, "edit", {**item.args, "email_address": "bob.berg@example.org"})
+        going_out = asyncio.create_task(home.carry_on())
+        await reached(sending)
+        await home.sync()
+        await home.step()
+        sending.release()
+        await going_out
+        await home.carry_on()
+        assert [waiting.mail_id for waiting in await home.pending()] == [newer]
+
     async def test_one_on_a_letter_that_was_sent_again(self, home: Home, google: Google, model: Model) -> None:
         sent = await letter(home, model)
         await comes(home, reported(sent.message_id, *GONE), sent.thread_id)

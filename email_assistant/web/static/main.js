@@ -25,3 +25,4 @@ if ("setAppBadge" in navigator || "serviceWorker" in navigator) watchBadge();
 watchWays();
 for (const step of [keepAsServed, watchList, watchReading, beginEdit, restoreTyped, watchDay, countDown]) onArrival(step);
 if (document.querySelector("[data-chat]")) import("./chat.js");
+if (document.querySelector("[data-push]")) import("/notices.js"); // a feature's, where it is installed
