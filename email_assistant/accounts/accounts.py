@@ -360,17 +360,25 @@ class Accounts:
         await self._set(account_id, ended)
 
     async def describe(
-        self, account_id: UUID, *, timezone: str | None, name: str, signature: str, aliases: Sequence[Identity]
+        self, account_id: UUID, *, timezone: str | None, senders: Sequence[Identity] | None, asks_again: bool = False
     ) -> None:
-        """Keep what Google says of the account; an unknown timezone leaves what is known."""
+        """Keep what Google says of the account; None leaves what is known.
+
+        Args:
+            senders: all that it may send from, its own address first.
+            asks_again: the next look asks, and not the next day's.
+        """
+        own, *aliases = senders or (None,)
         await self._set(
             account_id,
-            """timezone = coalesce(%s, timezone), name = %s, signature = %s, aliases = %s,
-               described_at = clock_timestamp()""",
+            """timezone = coalesce(%s, timezone), name = coalesce(%s, name), signature = coalesce(%s, signature),
+               aliases = coalesce(%s, aliases, '[]'),
+               described_at = case when %s then described_at else clock_timestamp() end""",
             timezone,
-            name,
-            signature,
-            Jsonb([asdict(alias) for alias in aliases]),
+            own and own.name,
+            own and own.signature,
+            Jsonb([asdict(alias) for alias in aliases]) if own else None,
+            asks_again,
         )
 
     async def drop_alias(self, account_id: UUID, address: str) -> None:

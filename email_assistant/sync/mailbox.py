@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 from uuid import UUID
 
 from email_assistant.accounts.account import Account, Identity
@@ -18,7 +19,7 @@ from email_assistant.db.pool import Connection, Pool
 from email_assistant.errors import logged
 from email_assistant.google.account import GoogleAccount
 from email_assistant.google.errors import GoogleError, NotFound, Revoked, Transient, said
-from email_assistant.google.gmail import Change, Gmail, MessageRef
+from email_assistant.google.gmail import Change, Gmail, MessageRef, SendAs
 from email_assistant.inbox.mails import Class
 from email_assistant.mail.html_text import html_to_text
 from email_assistant.sync.fetch import Fetched, fetch
@@ -48,6 +49,7 @@ _OVERLAP = timedelta(days=1)
 """How far before the last good listing a listing begins when Gmail has forgotten the cursor."""
 _DESCRIBE_EVERY = timedelta(days=1)
 _ROUNDS = 3
+_T = TypeVar("_T")
 
 
 class _CursorMoved(Exception):
@@ -296,33 +298,60 @@ class Mailboxes:
             raise fetched.limited
 
     async def _described(self, account: Account, client: GoogleAccount) -> Account:
-        """The account, whose timezone, and what it sends from, are learned once a day."""
+        """The account, whose timezone, and what it sends from, are learned once a day.
+
+        Raises GoogleError: it was never learned which addresses are the person's, so that an answer to mail that came
+        now would go from the wrong one.
+        """
         described_at = account.described_at if account.aliases is not None else None
         if described_at and datetime.now(UTC) - described_at < _DESCRIBE_EVERY:
             return account
+        passing: list[GoogleError] = []
+        senders = await self._told(account, client.gmail.send_as(), passing)
+        if passing and account.aliases is None:
+            raise _not_read_yet(passing[0])
+        timezone = await self._told(account, client.calendar.timezone(), passing)
+        identities = None if senders is None else _sends_from(account, senders)
+        await self._accounts.describe(account.id, timezone=timezone, senders=identities, asks_again=bool(passing))
+        return await self._accounts.get(account.id)
+
+    async def _told(self, account: Account, answer: Awaitable[_T], passing: list[GoogleError]) -> _T | None:
+        """What Google says of the account; None: it does not. Mail goes on without.
+
+        Args:
+            passing: gets the fault, if another try may help.
+
+        Raises:
+            Revoked.
+        """
         try:
-            timezone = await client.calendar.timezone()
-            senders = await client.gmail.send_as()
+            return await answer
         except Revoked:
             raise
-        except GoogleError as error:  # mail goes on without; asked again at the next poll
-            log.warning(
-                "%s: its name and timezone can't be read: %s; the next look asks again", account.address, logged(error)
-            )
-            return account
-        own = next((s for s in senders if s.primary or s.address.lower() == account.address), None)
-        await self._accounts.describe(
-            account.id,
-            timezone=timezone,
-            name=own.name if own else "",
-            signature=html_to_text(own.signature_html) if own else "",
-            aliases=[
-                # One without a name of its own bears the account's, as in Gmail.
-                Identity(
-                    s.address.lower(), s.name or (own.name if own else ""), html_to_text(s.signature_html), s.default
-                )
-                for s in senders
-                if s is not own and s.verified
-            ],
-        )
-        return await self._accounts.get(account.id)
+        except GoogleError as error:
+            passing += [error] if error.passes != "never" else []
+            again = "the next look asks again" if passing else "it is asked again in a day"
+            log.warning("%s: its names or timezone can't be read: %s; %s", account.address, logged(error), again)
+            return None
+
+
+def _not_read_yet(fault: GoogleError) -> GoogleError:
+    if not isinstance(fault, Transient):
+        return fault
+    return Transient(
+        f"Gmail does not say yet which addresses you send from ({said(fault)}): it is asked again by itself, and no "
+        "mail is read before, as answers could go from the wrong one"
+    )
+
+
+def _sends_from(account: Account, senders: Sequence[SendAs]) -> tuple[Identity, ...]:
+    """The account's own address first, and what Gmail has verified besides."""
+    own = next((s for s in senders if s.primary or s.address.lower() == account.address), None)
+    name = own.name if own else ""
+    # One without a name of its own bears the account's, as in Gmail.
+    others = [
+        Identity(s.address.lower(), s.name or name, html_to_text(s.signature_html), s.default)
+        for s in senders
+        if s is not own and s.verified
+    ]
+    return Identity(account.address, name, html_to_text(own.signature_html) if own else ""), *others

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from email_assistant.google.errors import Transient
 from email_assistant.inbox.items import Invalid, Item
 from email_assistant.tools.own.mail import DraftReply, MailTools, SendMail
 from email_assistant.tools.own.mailbox import Mailbox
@@ -91,6 +92,44 @@ class TestFrom:
         await home.sql("update accounts set described_at = clock_timestamp()")
         await home.sync()
         assert (await home.account()).own_addresses == {ADA, INFO}
+
+    async def test_no_mail_is_read_before_it_is_known(self, home: Home, google: Google, model: Model) -> None:
+        give_aliases(google)
+        google.fault("sendAs.list", status=502)
+        model.script([[reply("Friday is fine."), DONE]])
+        google.deliver(BOB, "Lunch?", "Does Friday suit you?", headers={"To": INFO})
+        with pytest.raises(Transient, match="which addresses you send from"):
+            await home.sync()
+        assert await home.mails() == []
+        await home.sync()
+        await home.carry_on()
+        [item] = await home.pending()
+        assert item.sent_from == google_address(f"Example Ltd <{INFO}>")
+
+    @pytest.mark.parametrize(("name", "status"), [("settings.get", 503), ("settings.get", 403), ("sendAs.list", 403)])
+    async def test_what_else_google_does_not_say_holds_nothing_up(
+        self, home: Home, google: Google, model: Model, name: str, status: int
+    ) -> None:
+        """Neither where the calendar is not to be asked, nor where Google never says the addresses."""
+        give_aliases(google)
+        google.fault(name, status=status, times=99)
+        item = await ask(home, model, headers={"To": INFO})
+        known = {ADA} if name == "sendAs.list" else {ADA, INFO, WORK}
+        assert (await home.account()).own_addresses == known
+        assert item.sent_from == google_address(ADA if name == "sendAs.list" else f"Example Ltd <{INFO}>")
+
+    @pytest.mark.parametrize("status", [403, 503])
+    async def test_one_that_google_does_not_say_again_stays_known(
+        self, home: Home, google: Google, status: int
+    ) -> None:
+        give_aliases(google)
+        await home.sync()
+        await home.sql("update accounts set described_at = described_at - interval '25 hours'")
+        google.fault("sendAs.list", status=status, times=99)
+        await home.sync()
+        account = await home.account()
+        assert account.own_addresses == {ADA, INFO, WORK}
+        assert account.signature == "Ada"
 
     async def test_nobody_else_chooses_it(self, home: Home, google: Google, model: Model) -> None:
         give_aliases(google)

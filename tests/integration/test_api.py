@@ -21,6 +21,7 @@ import uvicorn
 from psycopg.types.json import Json
 from pydantic import SecretStr
 
+from email_assistant.accounts.account import Identity
 from email_assistant.agents.mail.graph import NOTIFY_ACTION
 from email_assistant.agents.mail.run import ReplyNeeds
 from email_assistant.app import App, open_app, open_chat
@@ -91,7 +92,7 @@ class Home:
     async def account(self, address: str = ADA, timezone: str = "Europe/Berlin") -> UUID:
         login = {"refresh_token": "google-secret", "client_id": "id", "client_secret": "secret"}
         added = await self.app.accounts.add(self.app.user_id, address, login, _now())
-        await self.app.accounts.describe(added.id, timezone=timezone, name="Ada", signature="", aliases=[])
+        await self.app.accounts.describe(added.id, timezone=timezone, senders=[Identity(ADA, "Ada", "")])
         return added.id
 
     async def mail(

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 from psycopg.types.json import Json
 
-from email_assistant.accounts.account import Account
+from email_assistant.accounts.account import Account, Identity
 from email_assistant.db.lease import Lease, claim, release
 from email_assistant.google.errors import Ambiguous, GoogleError
 from email_assistant.inbox.items import Item
@@ -126,9 +126,7 @@ class TestAnswering:
         self, home: Home, google: Google, model: Model, turn: Turn
     ) -> None:
         model.on_triage("ignore")
-        await home.app.accounts.describe(
-            home.account_id, timezone=None, name="Ada", signature="Ada Lovelace", aliases=[]
-        )
+        await home.app.accounts.describe(home.account_id, timezone=None, senders=[Identity(ADA, "Ada", "Ada Lovelace")])
         turn.account = await home.account()
         headers = {"Reply-To": "bob@home.example.org", "References": "<first@example.org>"}
         mail_id = await home.receive("Re: Lunch?", "Friday?", headers=headers)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from email_assistant.accounts.account import Identity
 from email_assistant.inbox.items import Conflict, Invalid, Item
 from tests.doubles.google import Google
 from tests.doubles.model import Model
@@ -392,7 +393,7 @@ class TestDraftMode:
 
     async def test_its_signature_is_not_sent_twice(self, home: Home, google: Google, model: Model) -> None:
         await home.app.accounts.describe(
-            home.account_id, timezone=None, name="Ada", signature="Ada Lovelace\nLondon", aliases=[]
+            home.account_id, timezone=None, senders=[Identity(ADA, "Ada", "Ada Lovelace\nLondon")]
         )
         await switch(home, "draft")
         mail_id, item = await ask(home, model)
@@ -472,9 +473,7 @@ class TestDraftMode:
     ) -> None:
         await switch(home, "draft")
         _, item = await ask(home, model)
-        await home.app.accounts.describe(
-            home.account_id, timezone=None, name="Ada", signature="Ada Lovelace", aliases=[]
-        )
+        await home.app.accounts.describe(home.account_id, timezone=None, senders=[Identity(ADA, "Ada", "Ada Lovelace")])
         await home.answer(item, "accept")
         assert len(google.sent) == 1
         assert google.drafts == []
