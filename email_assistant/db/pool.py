@@ -28,6 +28,9 @@ Statement = tuple[str, Parameters]
 """With what it is given."""
 T = TypeVar("T")
 _LOOK_AFTER_SECONDS = 5.0
+_RENEWED_SECONDS = 600
+"""How old a connection gets. libpq keeps room in each for the largest message that it has ever carried
+(`pqCheckInBufferSpace` of its fe-misc.c): a pool that had met mails of 4 MB held 200 MB of it."""
 
 
 class StoppablePool(AsyncConnectionPool[ACT]):
@@ -135,6 +138,7 @@ def make_pool(url: str, *, size: int, idle_seconds: float) -> Pool:
         max_size=size,
         open=False,
         timeout=30,
+        max_lifetime=_RENEWED_SECONDS,
         check=_check_if_spoken_to,
     )
 

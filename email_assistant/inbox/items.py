@@ -35,7 +35,7 @@ TOGETHER: tuple[Kind, ...] = ("draft", "meeting", "confirmation")
 """Kinds that may be accepted several at once, each of them shown whole."""
 NIL: Final = UUID(int=0)
 """Account, thread and run of what has none: a call of somebody else's agent, which waits for the answer (RFC 9562)."""
-_WAS_DONE: Final = {LETTER: "The reply was sent", MEETING: "The meeting was put into the calendar"}
+_WAS_DONE: Final = {LETTER: "reply was sent", MEETING: "meeting was put into the calendar"}
 """What came of the tools that a mail's proposals are made with."""
 _SQL = statements("inbox", "items.sql", nil=str(NIL))
 _IN_ROW = 3
@@ -282,7 +282,14 @@ class Item:
     @property
     def waits_for(self) -> list[UUID]:
         """The parts that the person has yet to decide before anything is done about the answer to this one."""
-        return [part.id for part in self.parts if part.answer is None] if self.status == "decided" else []
+        waits = self.status == "decided" or self._is_held
+        return [part.id for part in self.parts if part.answer is None] if waits else []
+
+    @property
+    def _is_held(self) -> bool:
+        """Whether nothing is done about the answer, which is past undoing, before they have said more of another
+        part."""
+        return self.status == "applied" and self.held_up is not None and any(part.answer is None for part in self.parts)
 
     @property
     def waits_for_more(self) -> bool:
@@ -312,7 +319,11 @@ class Item:
             return [UNREADABLE.capitalize()]
         if self.is_held:
             return [waits_for(self.waits_until)]
-        done = [f"{_WAS_DONE[tool]} already" for tool in self.done_beside if tool in _WAS_DONE]
+        done = [
+            f"{'Another' if tool == self.action else 'The'} {_WAS_DONE[tool]} already"
+            for tool in self.done_beside
+            if tool in _WAS_DONE
+        ]
         return done + beside(self.kind, self.parts, self.zone, one_proposal=self.chat is None)
 
     @property
@@ -339,6 +350,8 @@ class Item:
                     return said
                 if self.undone:
                     return ": ".join(filter(None, (f"{said}, but not done", self.ended_because)))
+                if self._is_held:
+                    return f"{said}; {takes_effect(self.kind, answer, None, self.parts, self.zone, held=None)}"
                 kept = f"what you wrote into its draft in Gmail was not sent: {self.overwritten}"
                 return "; ".join(filter(None, (said, self.held_up, kept if self.overwritten else "", self.reported)))
             case "superseded" | "expired":

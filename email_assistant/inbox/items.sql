@@ -38,11 +38,14 @@ case when i.status in ('pending', 'decided') then array(
     and ((n.received_at, n.gmail_id) > (m.received_at, m.gmail_id) or n.run_id = i.run_id)
     order by n.received_at desc, n.gmail_id desc limit 10) else '{}' end as newer,
 coalesce(i.group_id, i.run_id::text, i.id::text) as "group", i.reopened::text as reopened, i.reopened_at, a.timezone,
-case when i.status in ('pending', 'decided') then (
+case when i.status in ('pending', 'decided') or i.status = 'applied' and r.state = 'acting' then (
     select json_agg(json_build_object('id', p.id, 'kind', p.kind, 'decision', p.decision::text,
                                       'undo_until', p.undo_until, 'snoozed_until', p.snoozed_until)
                     order by p.created_at, p.id)
-    from inbox_items p where p.run_id = i.run_id and p.id <> i.id and p.status in ('pending', 'decided')
+    from inbox_items p where p.run_id = i.run_id and p.id <> i.id and (
+        p.status in ('pending', 'decided') and (i.status <> 'applied' or p.call_id <> i.call_id)
+        or p.status = 'applied' and r.state = 'acting' and p.decision->>'type' in ('accept', 'edit')
+        and not exists (select from effects d where d.run_id = p.run_id and d.call_id = p.call_id))
 ) end as parts,
 case when i.status = 'pending' and t.chat_id is null then array(
     select d.tool from effects d where d.run_id = i.run_id and d.call_id <> i.call_id and d.state = 'done'

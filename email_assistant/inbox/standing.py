@@ -56,7 +56,7 @@ _THIS_WEEK = timedelta(days=6)
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Another part of the same proposal that nothing was done about yet."""
+    """Another part of the same run that nothing was done about yet."""
 
     id: UUID
     kind: Kind

@@ -108,6 +108,35 @@ class TestWhatWaits:
         assert decide(daemon, (draft, "accept", None), (invitation, "accept", None)).json()["items"][0]["status"] == 200
 
 
+class TestHeldByAnother:
+    """Of what was approved together, a part could not be done, and the rest comes after it."""
+
+    @pytest.mark.parametrize("answer", ["accept", "ignore"])
+    def test_each_says_what_it_waits_for(self, daemon: Daemon, google: Google, model: Model, answer: str) -> None:
+        model.script([[meeting(title="One"), meeting(title="Two"), reply(PROMISE), DONE]])
+        google.deliver(BOB, "Planning", "Could we meet next week?")
+        decide(daemon, *((item, "accept", None) for item in daemon.pending(3)))
+        [again] = daemon.pending()
+        assert again["args"]["title"] == "Two"
+        for note in (
+            "Another meeting was put into the calendar already",
+            "The reply that you approved goes out with your answer on this",
+            "If you turn this down, you are asked about that again",
+        ):
+            assert note in again["description"]
+        [draft] = [item for item in daemon.items(status="applied") if item["kind"] == "draft"]
+        assert draft["state"] == "approved; goes out with your answer on the meeting"
+        assert draft["waits_for"] == [again["id"]]
+        daemon.answer(again, answer)
+        if answer == "ignore":
+            [draft] = daemon.pending()
+            assert draft["asked_because"] == "you had approved it, and then you dismissed the meeting"
+            assert google.sent == []
+            daemon.accept(draft)
+        daemon.wait_for(lambda: now(daemon, draft)["state"] == "approved", "the reply goes out")
+        assert (len(google.sent), len(google.events)) == (1, 2 if answer == "accept" else 1)
+
+
 class TestAskedAgain:
     @pytest.mark.parametrize(
         ("answer", "args", "because"),
