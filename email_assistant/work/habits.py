@@ -19,7 +19,7 @@ from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Pool, fetched
 from email_assistant.errors import logged
 from email_assistant.rehearsal.pairing import WITHIN
-from email_assistant.rehearsal.recorded import Recorded, nameless
+from email_assistant.rehearsal.recorded import Recorded, kept, nameless
 from email_assistant.triage.cascade import is_checked, may_decide
 from email_assistant.triage.versions import FIRST, GROWS
 from email_assistant.work.conversations import Conversations, UnreadableMail, read_mails
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-_BATCH: Final = 500  # mails
+_BATCH: Final = 100  # mails, of which each may be some megabytes
 _BEGINNING: Final = (datetime.min.replace(tzinfo=UTC), "")
 _DONE: Final[Mapping[Classification, str]] = {
     "ignore": "ignored", "notify": "only to be seen", "respond": "to be answered",
@@ -82,7 +82,7 @@ class Habits:
         student = self._student(account, versions, known)
         if student is None:
             return None
-        mail = await self._conversations.letter(conversation, run["mail"])
+        mail = kept(await self._conversations.letter(conversation, run["mail"]))
         at = conversation.mail(run["mail"]).received_at
         async with student.busy:
             await self._catch_up(student, account.id, (at, run["mail"]))
@@ -103,26 +103,26 @@ class Habits:
 
     def _student(self, account: Account, versions: Sequence[Version], known: int) -> _Student | None:
         """Who has learned what is to be gone by; None as long as nobody has. What is to be learned is begun."""
-        kept = next((each for each in reversed(versions) if each.kept), None)
+        last = next((each for each in reversed(versions) if each.kept), None)
         student = self._students.get(account.id)
-        has_learned = kept is not None and student is not None and student.version == kept.version
+        has_learned = last is not None and student is not None and student.version == last.version
         is_due = known >= max(FIRST, GROWS * versions[-1].examples if versions else 0)
-        if (is_due or (kept and not has_learned)) and account.id not in self._learning:
-            task = asyncio.create_task(self._learn(account, kept, is_due=is_due))
+        if (is_due or (last and not has_learned)) and account.id not in self._learning:
+            task = asyncio.create_task(self._learn(account, last, is_due=is_due))
             self._learning[account.id] = task
             task.add_done_callback(lambda _: self._learning.pop(account.id))
         return student if has_learned else None
 
-    async def _learn(self, account: Account, kept: Version | None, *, is_due: bool) -> None:
+    async def _learn(self, account: Account, last: Version | None, *, is_due: bool) -> None:
         try:
             async with self._one_at_a_time:
-                await self._study(account, kept, is_due=is_due)
+                await self._study(account, last, is_due=is_due)
         except Exception as error:  # mail is triaged all the same, and it is tried again with the next
             log.warning(
                 "%s: nothing learned from its mail: %s; it is tried again with the next", account.address, logged(error)
             )
 
-    async def _study(self, account: Account, kept: Version | None, *, is_due: bool) -> None:
+    async def _study(self, account: Account, last: Version | None, *, is_due: bool) -> None:
         from email_assistant.rehearsal.foretold import foretell
         from email_assistant.rehearsal.learned import Predecessor, learn, next_version
         from email_assistant.rehearsal.study import Study
@@ -132,11 +132,11 @@ class Habits:
         study = Study(account.own_addresses, {each.mail_id: each.truth for each in taught})
         past = await self._before(account)
         upto = await self._take(study, account.id, _BEGINNING, None, past)
-        if kept is None:  # later it would be evidence after the fact: what is decided by would be proven anew
+        if last is None:  # later it would be evidence after the fact: what is decided by would be proven anew
             await self._judgements.foretold(account.id, await _beside(lambda: foretell(study, past)))
-        version = next_version(taught, is_first=kept is None) if is_due else None
+        version = next_version(taught, is_first=last is None) if is_due else None
         try:
-            before = Predecessor(kept.version, self._classifier(account.id, kept)) if kept else None
+            before = Predecessor(last.version, self._classifier(account.id, last)) if last else None
             learned, tried = await _beside(lambda: learn(study, taught, before, version))
         except TooFewOutcomes:
             learned, tried = None, None
@@ -228,7 +228,7 @@ def _recorded(row: Mapping[str, Any]) -> Iterator[Recorded]:
     except UnreadableMail:
         return  # it holds up its own conversation alone
     yield Recorded(
-        stored.gmail_id, stored.mail, row["received_at"], stored.own, frozenset(), str(row["thread_id"]),
+        stored.gmail_id, kept(stored.mail), row["received_at"], stored.own, frozenset(), str(row["thread_id"]),
         (stored.mail.message_id,) if stored.mail.message_id else (),
     )  # fmt: skip
 
