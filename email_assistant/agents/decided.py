@@ -1,6 +1,7 @@
 """What becomes of a model's calls: by how they were judged, by what the person answered, and by each other."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,9 @@ from email_assistant.outgoing.entry import Effect
 
 _ERROR = "Error: "
 _MOST_OF_A_REASON = 200  # characters
+_FOR_THE_MODEL = re.compile(r"[\w.]+(?:, [\w.]+)*: |\w+ may not be used|.*\b(?:IANA|JSON)\b", re.DOTALL)
+"""A refusal that names arguments, tools or formats: it tells the model what to mend, and a person nothing."""
+_UNUSABLE = "what the assistant wanted to do could not be done as it had put it"
 _IGNORED = "The person ignored this; nothing was done."
 _PART_REFUSED = "another part of this proposal can't be done, and this may speak of it"
 
@@ -68,7 +72,7 @@ def beside_refused(verdict: Judged, judged: Sequence[tuple[ToolCall, Judged]]) -
     refused = next((each["text"] for _, each in judged if each.get("acts")), "")
     if not refused:
         return verdict
-    why = f"{_PART_REFUSED}: {cut(one_line(refused.removeprefix(_ERROR)), _MOST_OF_A_REASON)}"
+    why = ": ".join(filter(None, [_PART_REFUSED, _in_plain_words(refused)]))
     return verdict | Judged(kind="ask", args=verdict["args"], text="; ".join(filter(None, [verdict["text"], why])))
 
 
@@ -97,4 +101,11 @@ def last_word(before: Word, decisions: Mapping[str, Decided], ran: Mapping[str, 
 def why_nothing(messages: Sequence[AnyMessage]) -> str:
     """Why nothing was proposed: how the model's last call was refused; empty if none was."""
     refused = (str(m.text) for m in reversed(messages) if isinstance(m, ToolMessage) and m.text.startswith(_ERROR))
-    return cut(one_line(next(refused, "").removeprefix(_ERROR)), _MOST_OF_A_REASON)
+    last = next(refused, "")
+    return last and (_in_plain_words(last) or _UNUSABLE)
+
+
+def _in_plain_words(refusal: str) -> str:
+    """A refusal as a card tells it; empty where its words are the model's alone."""
+    said = refusal.removeprefix(_ERROR)
+    return "" if _FOR_THE_MODEL.match(said) else cut(one_line(said), _MOST_OF_A_REASON)

@@ -86,9 +86,7 @@ class ScheduleMeetingTool(Tool):
         if given.end_time <= given.start_time:
             raise ToolError("end_time: must be after start_time")
         if when.end <= datetime.now(UTC):
-            raise ToolError(
-                f"start_time, end_time: that is over, it is {datetime.now(when.zone):%A, %Y-%m-%d %H:%M} now"
-            )
+            raise ToolError(f"the time of the meeting is over, it is {datetime.now(when.zone):%A, %Y-%m-%d %H:%M} now")
         return {**arguments, "attendees": given.attendees}
 
     async def run(self, call: Call, arguments: dict[str, Any]) -> str:

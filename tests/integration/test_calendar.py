@@ -130,11 +130,11 @@ class TestUnusualTimes:
         google.deliver(BOB, "Planning", "Could we meet on Monday at ten?")
         [item] = daemon.pending()
         [told] = model.calls("response")[1].tool_results
-        assert told.startswith("Error: start_time, end_time: that is over, it is ")
+        assert told.startswith("Error: the time of the meeting is over, it is ")
         assert item["args"]["start_time"] == TEN.isoformat()
         refused = daemon.decide(item["id"], "edit", item["args"] | dict(over.args))
         assert refused.status_code == 422
-        assert "that is over" in refused.text
+        assert "the time of the meeting is over" in refused.text
 
     def test_one_at_night_is_marked_wherever_it_is_reviewed(self, daemon: Daemon, google: Google, model: Model) -> None:
         model.script([[meeting(TEN + 13 * HOUR)], [DONE]])

@@ -15,6 +15,8 @@ from tests.integration.conftest import Start
 from tests.integration.home import Home, in_one_loop
 from tests.integration.scene import ADA, BOB, DONE, NEXT_WEEK, meeting, reply
 
+TEN_YEARS_AGO = meeting(NEXT_WEEK - timedelta(days=3650))
+UNUSABLE = "what the assistant wanted to do could not be done as it had put it"
 LINK_WITH_MORE = reply("Friday is fine.", email_address="mailto:bob@example.org?subject=Hello")
 
 
@@ -39,10 +41,20 @@ class TestNothingProposed:
             ([LINK_WITH_MORE, DONE], "not an e-mail address: mailto:bob@example.org?subject=Hello"),
             ([DONE], "the assistant ended without an answer"),
             ([addressed("nobody"), DONE], "not an e-mail address: nobody"),
-            ([addressed(ADA), DONE], "email_address: that is the person you work for"),
-            ([tool("no_such_tool"), DONE], "no_such_tool"),
+            ([addressed(ADA), DONE], UNUSABLE),
+            ([tool("no_such_tool"), DONE], UNUSABLE),
+            ([reply(""), DONE], UNUSABLE),
+            ([TEN_YEARS_AGO, DONE], "the time of the meeting is over"),
         ],
-        ids=["refused, then done", "done at once", "no address", "to oneself", "no such tool"],
+        ids=[
+            "refused, then done",
+            "done at once",
+            "no address",
+            "to oneself",
+            "no such tool",
+            "without a text",
+            "over",
+        ],
     )
     async def test_the_person_is_told_and_can_write_it(
         self, home: Home, google: Google, model: Model, says: Sequence[ToolCall], why: str
@@ -126,9 +138,9 @@ class TestNothingProposed:
     @pytest.mark.parametrize(
         ("refused", "why"),
         [
-            (meeting(NEXT_WEEK - timedelta(days=3650)), "that is over"),
-            (tool("book_the_room", room="3"), "book_the_room"),
-            (broken_tool("schedule_meeting", "{"), "JSON"),
+            (TEN_YEARS_AGO, ": the time of the meeting is over, it is "),
+            (tool("book_the_room", room="3"), ""),
+            (broken_tool("schedule_meeting", "{"), ""),
         ],
         ids=["in the past", "no such tool", "not readable"],
     )
@@ -139,7 +151,8 @@ class TestNothingProposed:
         await home.receive()
         [item] = await home.pending()
         [told] = [each for each in item.warnings if "another part of this proposal can't be done" in each]
-        assert why in told
+        said = told.partition("this may speak of it")[2]
+        assert said.startswith(why) if why else not said.strip(" .")
 
     @pytest.mark.parametrize(
         "refused", [tool("check_calendar_tool", dates=["2031"]), tool("Done", done="yes")], ids=["a look", "done"]
