@@ -216,13 +216,17 @@ def ignore(item: ItemId) -> None:
 @app.command()
 @awaited
 async def undo(item: ItemId) -> None:
-    """Take an answer back while its countdown runs."""
+    """Take an answer back while its countdown runs, or bring back an item that was put off."""
     from email_assistant.inbox.items import Conflict
+    from email_assistant.inbox.standing import is_asleep
 
     async with answering.opened_inbox() as app:
         found = await app.inbox.find(app.user_id, item)
         try:
-            waits = await app.inbox.undo(app.user_id, found.id)
+            if found.status == "pending" and is_asleep(found.snoozed_until):
+                waits = await app.inbox.snooze(app.user_id, found.id, None)
+            else:
+                waits = await app.inbox.undo(app.user_id, found.id)
         except Conflict as error:
             raise CommandError(f"it can't be taken back: {error}") from None
     out.print("Taken back; it waits for you again.")
@@ -244,7 +248,8 @@ async def snooze(
         found = await app.inbox.find(app.user_id, item)
         until = datetime.now(UTC) + length if length else None
         snoozed = await app.inbox.snooze(app.user_id, found.id, until)
-    out.print(f"Back at {when(until, found.zone)}." if until else "It waits for you.")
+    way_back = f"; before, by `email-assistant inbox undo {str(found.id)[:8]}`"
+    out.print(f"Back at {when(until, found.zone)}{way_back}." if until else "It waits for you.")
     for note in snoozed.notes:
         say(f"{note}.")
 

@@ -11,7 +11,7 @@ from email.utils import format_datetime
 from hashlib import sha256
 
 from .address import Address, address_of, is_valid_address, parse_addresses
-from .charset import readable
+from .charset import plain, readable
 from .message import Mail
 
 _MAX_REFERENCES = 20
@@ -85,8 +85,9 @@ def without_signature(text: str, signature: str | None) -> str:
 
 
 def reply_subject(subject: str) -> str:
-    """`Re: ` and the thread's subject; other prefixes stay, since Gmail threads by what follows `Re:`."""
-    return f"Re: {_REPLY_PREFIX.sub('', subject, count=1).strip() if _REPLY_PREFIX.match(subject) else subject.strip()}"
+    """`Re: ` and the thread's subject as it is shown; other prefixes stay: Gmail threads by what follows `Re:`."""
+    shown = plain(subject)
+    return f"Re: {_REPLY_PREFIX.sub('', shown, count=1).strip() if _REPLY_PREFIX.match(shown) else shown.strip()}"
 
 
 def fingerprint(recipients: Iterable[str], text: str) -> str:

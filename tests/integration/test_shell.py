@@ -54,7 +54,11 @@ class TestTimes:
         received = datetime.fromisoformat(daemon.mails()[0]["received_at"]).astimezone(ZoneInfo("Asia/Tokyo"))
         assert f"{received:%Y-%m-%d %H:%M} JST" in daemon.cli("mails")
         assert f"{received:%Y-%m-%d %H:%M:%S} JST  It came in" in daemon.cli("mails", "trail", item["mail_id"])
-        assert re.fullmatch(r"Back at [-\d]+ [:\d]+ JST\.\n", daemon.cli("inbox", "snooze", item["id"], "1d"))
+        undo = f"email-assistant inbox undo {item['id'][:8]}"
+        told = rf"Back at [-\d]+ [:\d]+ JST; before, by `{undo}`\.\n"
+        assert re.fullmatch(told, daemon.cli("inbox", "snooze", item["id"], "1d"))
+        assert daemon.cli("inbox", "undo", item["id"]) == "Taken back; it waits for you again.\n"
+        assert daemon.item(item["id"])["snoozed_until"] is None
 
 
 class TestIds:

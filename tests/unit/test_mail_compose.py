@@ -61,6 +61,7 @@ def test_a_reply_carries_what_threads_it() -> None:
     [
         ("Lunch", "Re: Lunch"), ("Re: Lunch", "Re: Lunch"), ("RE: re: Re[2]: Lunch", "Re: Lunch"),
         ("AW: Lunch", "Re: AW: Lunch"), ("Fwd: Lunch", "Re: Fwd: Lunch"), ("Report", "Re: Report"), ("", "Re: "),
+        ("Paid \u202e0001 to me", "Re: Paid 0001 to me"),
     ],
 )  # fmt: skip
 def test_subject_has_one_prefix(thread: str, expected: str) -> None:
@@ -91,7 +92,7 @@ def test_long_message_ids_are_kept_and_impossible_ones_left_out() -> None:
 @pytest.mark.parametrize("bad", ["x\r\nBcc: eve@example.net", "x\ny", "x\ry", "x\x00y", "x\u2028y"])
 def test_header_injection_is_refused(bad: str) -> None:
     with pytest.raises(ValueError, match=r"control characters|address"):
-        reply(subject=bad)
+        compose_mail(to=["ann@example.org"], sender=ME, subject=bad, text="Yes.", date=NOW)
     with pytest.raises(ValueError, match=r"control characters|address"):
         reply(to=[Address(bad, "ann@example.org")])
     with pytest.raises(ValueError, match=r"control characters|address"):
