@@ -362,12 +362,8 @@ class Accounts:
     async def describe(
         self, account_id: UUID, *, timezone: str | None, senders: Sequence[Identity] | None, asks_again: bool = False
     ) -> None:
-        """Keep what Google says of the account; None leaves what is known.
-
-        Args:
-            senders: all that it may send from, its own address first.
-            asks_again: the next look asks, and not the next day's.
-        """
+        """Keep what Google says of the account, of what it sends from its own address first; None leaves what is known.
+        `asks_again`: the next look asks, and not the next day's."""
         own, *aliases = senders or (None,)
         await self._set(
             account_id,
