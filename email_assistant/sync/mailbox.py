@@ -18,7 +18,7 @@ from email_assistant.db.order import lock_account
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.errors import logged
 from email_assistant.google.account import GoogleAccount
-from email_assistant.google.errors import GoogleError, NotFound, Revoked, Transient, said
+from email_assistant.google.errors import GoogleError, NotFound, RateLimited, Revoked, Transient, said
 from email_assistant.google.gmail import Change, Gmail, MessageRef, SendAs
 from email_assistant.inbox.mails import Class
 from email_assistant.mail.html_text import html_to_text
@@ -307,9 +307,10 @@ class Mailboxes:
         if described_at and datetime.now(UTC) - described_at < _DESCRIBE_EVERY:
             return account
         passing: list[GoogleError] = []
-        senders = await self._told(account, client.gmail.send_as(), passing)
-        if passing and account.aliases is None:
-            raise _not_read_yet(passing[0])
+        if account.aliases is None:
+            senders: tuple[SendAs, ...] | None = await _first_told(client.gmail)
+        else:
+            senders = await self._told(account, client.gmail.send_as(), passing)
         timezone = await self._told(account, client.calendar.timezone(), passing)
         identities = None if senders is None else _sends_from(account, senders)
         await self._accounts.describe(account.id, timezone=timezone, senders=identities, asks_again=bool(passing))
@@ -335,13 +336,18 @@ class Mailboxes:
             return None
 
 
-def _not_read_yet(fault: GoogleError) -> GoogleError:
-    if not isinstance(fault, Transient):
-        return fault
-    return Transient(
-        f"Gmail does not say yet which addresses you send from ({said(fault)}): it is asked again by itself, and no "
-        "mail is read before, as answers could go from the wrong one"
-    )
+async def _first_told(gmail: Gmail) -> tuple[SendAs, ...]:
+    """Raises GoogleError: no mail is read before. That Google refuses may pass, too: somebody allows it."""
+    try:
+        return await gmail.send_as()
+    except Revoked:
+        raise
+    except GoogleError as fault:
+        words = (
+            f"Gmail does not say yet which addresses you send from ({said(fault)}): it is asked again by itself, and "
+            "no mail is read before, as answers could go from the wrong one"
+        )
+        raise RateLimited(words, fault.until) if isinstance(fault, RateLimited) else Transient(words) from fault
 
 
 def _sends_from(account: Account, senders: Sequence[SendAs]) -> tuple[Identity, ...]:
