@@ -147,7 +147,11 @@ def became(item: Item) -> str:
     match item.status:
         case "decided" | "applied":
             answer = said_of(item.kind, (item.decision or {})["type"])
-            return f"already answered ({answer}) by {item.decided_by} at {item.decided_at:%Y-%m-%d %H:%M:%S %Z}"
+            at = item.decided_at.astimezone(item.zone) if item.decided_at else None
+            told = f"already answered ({answer}) by {item.decided_by} at {at:%Y-%m-%d %H:%M:%S %Z}"
+            if item.status == "applied" and item.waits_for and item.chat is None:
+                told += f"; it {item.coming}: turn that down, and you are asked about this again"
+            return told
         case "superseded":
             why = item.ended_because or "the conversation went on"
             return f"set aside: {why}" + ("; see the newer item" if item.superseded_by else "")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, Literal
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -37,7 +37,14 @@ NIL: Final = UUID(int=0)
 """Account, thread and run of what has none: a call of somebody else's agent, which waits for the answer (RFC 9562)."""
 _WAS_DONE: Final = {LETTER: "reply was sent", MEETING: "meeting was put into the calendar"}
 """What came of the tools that a mail's proposals are made with."""
-_SQL = statements("inbox", "items.sql", nil=str(NIL))
+_TO_COME: Final = """(not exists (select from effects d where d.run_id = {0}.run_id and d.call_id = {0}.call_id
+    and d.state <> 'planned') and (
+    r.state = 'acting' or r.state = 'waiting' and exists (
+        select from inbox_items o where o.run_id = {0}.run_id and o.group_id is not distinct from {0}.group_id
+        and o.status in ('pending', 'decided'))))"""
+"""Of an applied item: nothing was begun of it, and will be once the person has said more of the other calls of its
+message, of which one was refused, or changed when they were asked again."""
+_SQL = statements("inbox", "items.sql", nil=str(NIL), to_come_i=_TO_COME.format("i"), to_come_p=_TO_COME.format("p"))
 _IN_ROW = 3
 """Values that a row shows of each mark."""
 JOINED = _SQL["joined"]
@@ -141,6 +148,8 @@ class Item:
     """While it waits: the tools that did something for the same mail already, as the person had approved."""
     reported: str
     """What mail systems reported of a letter that was sent; empty: nothing."""
+    stands: Literal["to come", "asked again"] | None
+    """Of an answer that acts and is past undoing, where it has not been carried out."""
     undone: bool
     """Of a letter or a meeting that is decided for good: nothing of it was done."""
     overwritten: str | None
@@ -282,14 +291,16 @@ class Item:
     @property
     def waits_for(self) -> list[UUID]:
         """The parts that the person has yet to decide before anything is done about the answer to this one."""
-        waits = self.status == "decided" or self._is_held
+        waits = self.status == "decided" or self.stands == "to come"
         return [part.id for part in self.parts if part.answer is None] if waits else []
 
     @property
-    def _is_held(self) -> bool:
-        """Whether nothing is done about the answer, which is past undoing, before they have said more of another
-        part."""
-        return self.status == "applied" and self.held_up is not None and any(part.answer is None for part in self.parts)
+    def coming(self) -> str:
+        """When its answer takes effect."""
+        paused = "once its mailbox is watched again" if self.is_paused else None
+        held = "once you go on" if self.is_stopped else paused
+        until, answer = self.undo_until or self.decided_at, (self.decision or {})["type"]
+        return takes_effect(self.kind, answer, until, self.parts, self.zone, held=held)
 
     @property
     def waits_for_more(self) -> bool:
@@ -337,21 +348,18 @@ class Item:
             case "pending":
                 return f"waits for you again: {self.asked_because}" if self.asked_because else "waits for you"
             case "decided":
-                answer = (self.decision or {})["type"]
-                paused = "once its mailbox is watched again" if self.is_paused else None
-                held = "once you go on" if self.is_stopped else paused
-                return takes_effect(
-                    self.kind, answer, self.undo_until or self.decided_at, self.parts, self.zone, held=held
-                )
+                return self.coming
             case "applied":
                 answer = (self.decision or {})["type"]
                 said = said_of(self.kind, answer)
                 if answer not in ACTS:
                     return said
+                if self.stands == "asked again":
+                    return f"{said}, and asked about again"
+                if self.waits_for:
+                    return f"{said}; {self.coming}"
                 if self.undone:
                     return ": ".join(filter(None, (f"{said}, but not done", self.ended_because)))
-                if self._is_held:
-                    return f"{said}; {takes_effect(self.kind, answer, None, self.parts, self.zone, held=None)}"
                 kept = f"what you wrote into its draft in Gmail was not sent: {self.overwritten}"
                 return "; ".join(filter(None, (said, self.held_up, kept if self.overwritten else "", self.reported)))
             case "superseded" | "expired":

@@ -28,7 +28,7 @@ case when i.status = 'applied' and r.state = 'acting' and not exists (
     select from effects d where d.run_id = i.run_id and d.call_id = i.call_id and d.state = 'done')
     then coalesce(nullif(m.reason, m.triage_reason), r.reason, 'under way') end as held_up,
 i.status = 'applied' and i.kind in ('draft', 'meeting') and i.decision->>'type' in ('accept', 'edit')
-and coalesce(r.state, '') not in ('running', 'acting') and not exists (
+and coalesce(r.state, '') not in ('running', 'acting') and not {to_come_i} and not exists (
     select from effects d where d.run_id = i.run_id and d.call_id = i.call_id and d.state = 'done') as undone,
 (select d.overwritten from effects d where d.run_id = i.run_id and d.call_id = i.call_id) as overwritten,
 case when i.status in ('pending', 'decided') then array(
@@ -38,14 +38,17 @@ case when i.status in ('pending', 'decided') then array(
     and ((n.received_at, n.gmail_id) > (m.received_at, m.gmail_id) or n.run_id = i.run_id)
     order by n.received_at desc, n.gmail_id desc limit 10) else '{}' end as newer,
 coalesce(i.group_id, i.run_id::text, i.id::text) as "group", i.reopened::text as reopened, i.reopened_at, a.timezone,
-case when i.status in ('pending', 'decided') or i.status = 'applied' and r.state = 'acting' then (
+case when i.status = 'applied' and i.decision->>'type' in ('accept', 'edit') and {to_come_i} then
+    case when exists (select from inbox_items l where l.run_id = i.run_id and l.call_id = i.call_id
+                      and l.asked > i.asked) then 'asked again' else 'to come' end end as stands,
+case when i.status in ('pending', 'decided') or i.status = 'applied' and {to_come_i} then (
     select json_agg(json_build_object('id', p.id, 'kind', p.kind, 'decision', p.decision::text,
                                       'undo_until', p.undo_until, 'snoozed_until', p.snoozed_until)
                     order by p.created_at, p.id)
     from inbox_items p where p.run_id = i.run_id and p.id <> i.id and (
         p.status in ('pending', 'decided') and (i.status <> 'applied' or p.call_id <> i.call_id)
-        or p.status = 'applied' and r.state = 'acting' and p.decision->>'type' in ('accept', 'edit')
-        and not exists (select from effects d where d.run_id = p.run_id and d.call_id = p.call_id))
+        or p.status = 'applied' and p.decision->>'type' in ('accept', 'edit') and {to_come_p} and not exists (
+            select from inbox_items l where l.run_id = p.run_id and l.call_id = p.call_id and l.asked > p.asked))
 ) end as parts,
 case when i.status = 'pending' and t.chat_id is null then array(
     select d.tool from effects d where d.run_id = i.run_id and d.call_id <> i.call_id and d.state = 'done'

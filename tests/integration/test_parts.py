@@ -12,7 +12,7 @@ from tests.doubles.daemon import Daemon, Item
 from tests.doubles.google import Google
 from tests.doubles.model import Model, tool
 from tests.integration import shared
-from tests.integration.scene import BOB, DONE, meeting, reply
+from tests.integration.scene import BOB, DONE, NEXT_WEEK, meeting, reply
 
 daemon, google, model, database_url = shared.daemon, shared.google, shared.model, shared.database_url
 
@@ -125,16 +125,48 @@ class TestHeldByAnother:
         ):
             assert note in again["description"]
         [draft] = [item for item in daemon.items(status="applied") if item["kind"] == "draft"]
+        first = draft
+        assert "It goes out with your answer on the meeting." in daemon.http.get(f"/items/{draft['id']}").text
+        assert "turn that down, and you are asked about this again" in daemon.undo(draft["id"]).text
         assert draft["state"] == "approved; goes out with your answer on the meeting"
         assert draft["waits_for"] == [again["id"]]
         daemon.answer(again, answer)
         if answer == "ignore":
             [draft] = daemon.pending()
+            assert now(daemon, first)["state"] == "approved, and asked about again"
             assert draft["asked_because"] == "you had approved it, and then you dismissed the meeting"
             assert google.sent == []
             daemon.accept(draft)
         daemon.wait_for(lambda: now(daemon, draft)["state"] == "approved", "the reply goes out")
         assert (len(google.sent), len(google.events)) == (1, 2 if answer == "accept" else 1)
+
+    def test_one_that_was_changed_waits_for_those_that_are_asked_about_again(
+        self, daemon: Daemon, google: Google, model: Model
+    ) -> None:
+        later = NEXT_WEEK + timedelta(hours=2)
+        model.script(
+            [[meeting(title="One"), meeting(title="Two"), meeting(later, title="Three"), reply(PROMISE), DONE]]
+        )
+        google.deliver(BOB, "Planning", "Could we meet next week?")
+        decide(daemon, *((item, "accept", None) for item in daemon.pending(4)))
+        [two] = daemon.pending()
+        moved = {
+            name: (later + timedelta(hours=hours)).isoformat() for name, hours in (("start_time", 3), ("end_time", 4))
+        }
+        daemon.answer(two, "edit", two["args"] | moved)
+        open_ = {item["kind"]: item for item in daemon.pending(2)}
+        two = now(daemon, two)
+        assert two["state"] == (
+            "approved as you changed it; is put into the calendar with your answer on the reply and the other meeting"
+        )
+        assert sorted(two["waits_for"]) == sorted(item["id"] for item in open_.values())
+        meant = "The other meeting that you changed and approved is put into the calendar with your answer on this"
+        assert meant in open_["meeting"]["description"]
+        assert meant.replace("other ", "") in open_["draft"]["description"]
+        daemon.answer(open_["meeting"], "ignore")
+        daemon.answer(now(daemon, open_["draft"]), "accept")
+        daemon.wait_for(lambda: len(google.events) == 2 and len(google.sent) == 1, "the rest is done")
+        assert now(daemon, two)["state"] == "approved as you changed it"
 
 
 class TestAskedAgain:
