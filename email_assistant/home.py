@@ -1,8 +1,10 @@
 """The home folder: the embedded server in it, the files of tools, the keys and tokens that are kept there."""
 
+import asyncio
 import logging
 import secrets
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -11,7 +13,9 @@ import psycopg
 from cryptography.fernet import Fernet
 
 from email_assistant.accounts.vault import VaultError, keep_secret, kept_secret, keys_of
-from email_assistant.db.embedded import EmbeddedPostgres
+from email_assistant.db.embedded import START_SECONDS, EmbeddedPostgres
+from email_assistant.db.migrate import migrate
+from email_assistant.db.pool import DatabaseAway
 from email_assistant.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -31,6 +35,19 @@ def database(settings: Settings, *, keep: bool) -> Iterator[str]:
         _create_database(server.url())
         with _kept(server) if keep else nullcontext():
             yield server.url(_DATABASE)
+
+
+async def bring_up_to_date(settings: Settings, url: str) -> None:
+    """Make the tables that are missing. A command that had started the embedded server takes it along when it ends, and
+    `database` starts it again meanwhile. Raises UnusableDatabase."""
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            return await migrate(url)
+        except DatabaseAway:
+            if settings.database_url or time.monotonic() > deadline:
+                raise
+            await asyncio.sleep(_KEEP_SECONDS)
 
 
 def _create_database(url: str) -> None:

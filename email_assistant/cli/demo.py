@@ -20,7 +20,7 @@ from email_assistant.cli.serve import bound, patience, serve, signals_heeded, un
 from email_assistant.daemon import Daemon, open_daemon
 from email_assistant.db.embedded import try_lock
 from email_assistant.google.account import address_of
-from email_assistant.home import database
+from email_assistant.home import bring_up_to_date, database
 from email_assistant.inbox.items import Conflict
 from email_assistant.programs import stand_in
 from email_assistant.settings import Settings
@@ -53,6 +53,7 @@ async def run_demo(
             settings = running_settings(settings, mailbox, google, model)
             with opened_door(settings, listener) as door, database(settings, keep=True) as url:
                 settings = _at_its_pace(settings, door.address, exit_when_idle=exit_when_idle)
+                await bring_up_to_date(settings, url)
                 async with open_app(settings, url) as app, open_daemon(app) as daemon:
                     await _add_account(app, google)
                     inbox_url = door.link

@@ -20,7 +20,7 @@ from email_assistant.cli.door import Door, opened_door
 from email_assistant.cli.follow import follow, introduce
 from email_assistant.cli.patience import Patience
 from email_assistant.daemon import open_daemon
-from email_assistant.home import agent_key, api_token, database
+from email_assistant.home import agent_key, api_token, bring_up_to_date, database
 from email_assistant.settings import Settings
 from email_assistant.settings.loopback import is_loopback
 from email_assistant.telemetry import log_to_stderr
@@ -114,6 +114,7 @@ async def _opened(settings: Settings) -> AsyncIterator[App]:
     """The app of what stays: it waits for its database, and says so."""
     with Patience() as waiting, database(settings, keep=True) as url:
         waiting.staying(url)
+        await bring_up_to_date(settings, url)
         async with open_app(settings, url) as app:
             waiting.end()
             for reason in await lacking(app):

@@ -60,7 +60,8 @@ async def migrate(url: str, *, schema: str = pool.SCHEMA, patience: float | None
         patience: seconds to wait for another process that is at it; None: as long as it takes.
 
     Raises:
-        UnusableDatabase: it can't be reached, has tables of another version, or a person must change something first.
+        DatabaseAway: it can't be reached.
+        UnusableDatabase: it has tables of another version, or a person must change something first.
         LockNotAvailable: another process holds the tables.
     """
     try:
@@ -87,7 +88,7 @@ async def migrate(url: str, *, schema: str = pool.SCHEMA, patience: float | None
         raise
     except psycopg.OperationalError as error:
         reason = str(error).strip().partition("\n")[0]
-        raise pool.UnusableDatabase(f"the database can't be used: {reason}; check {pool.named_in()}") from None
+        raise pool.DatabaseAway(f"the database can't be used: {reason}; check {pool.named_in()}") from None
 
 
 async def _is_complete(conn: pool.Connection) -> bool:

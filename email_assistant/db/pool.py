@@ -79,6 +79,10 @@ class UnusableDatabase(AssistantError):
     """The database can't be used; the message says why and what to do, and quotes no password."""
 
 
+class DatabaseAway(UnusableDatabase):
+    """It can't be reached, or its server is ending."""
+
+
 def parameters(url: str) -> dict[str, Any]:
     """What a libpq URL says, by libpq's names. Raises UnusableDatabase: it is none, or a piece of a password has
     strayed into another part of it."""

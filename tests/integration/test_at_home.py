@@ -4,22 +4,45 @@ import os
 import re
 import socket
 import time
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 
 import psycopg
 import pytest
 
+from email_assistant.db.embedded import EmbeddedPostgres
 from tests.doubles.daemon import Daemon
 from tests.doubles.google import Google
 from tests.doubles.model import Model
 from tests.integration.conftest import Start
 from tests.integration.scene import ADA, BOB, DONE, reply
 
+MIGRATING = 0x6D61696C
+"""The lock of whoever makes the tables (`db/migrate.py`)."""
+
 
 @pytest.fixture
 def program(connect: Start) -> Daemon:
     """One connected mailbox; nothing runs."""
     return connect()
+
+
+def test_a_command_that_had_the_server_may_end_while_it_starts(program: Daemon) -> None:
+    """The command's end is the end of the server that it had started."""
+    del program.environment["DATABASE_URL"]
+    with EmbeddedPostgres(program.home / "assistant" / "postgres") as server, ThreadPoolExecutor(1) as beside:
+        with psycopg.connect(server.url(), autocommit=True) as conn:
+            conn.execute("create database email_assistant")
+        with psycopg.connect(server.url("email_assistant"), autocommit=True) as at_the_tables:
+            at_the_tables.execute("select pg_advisory_lock(%s)", (MIGRATING,))
+            starting = beside.submit(program.up)
+            others = (
+                "select count(*) from pg_stat_activity where datname = 'email_assistant' and pid <> pg_backend_pid()"
+            )
+            program.wait_for(lambda: at_the_tables.execute(others).fetchone() != (0,), "it waits for the tables")
+            server.stop()
+        assert starting.result().is_running
+    assert program.cli("status", "--json")["accounts"] == []
 
 
 class TestAccountAdded:
@@ -319,7 +342,7 @@ class TestPatience:
     def test_a_migration_that_does_not_end(self, program: Daemon, database_url: str, command: tuple[str, ...]) -> None:
         with psycopg.connect(database_url, autocommit=True) as conn:
             conn.execute("delete from email_assistant.procrastinate_versions")
-            conn.execute("select pg_advisory_lock(%s)", (0x6D61696C,))
+            conn.execute("select pg_advisory_lock(%s)", (MIGRATING,))
             assert "bringing the database up to date for 10 s" in self.ended(program, *command)
 
     @pytest.mark.long
