@@ -13,7 +13,7 @@ from email_assistant.outgoing.entry import Effect
 
 _ERROR = "Error: "
 _MOST_OF_A_REASON = 200  # characters
-_FOR_THE_MODEL = re.compile(r"[\w.]+(?:, [\w.]+)*: |\w+ may not be used|.*\b(?:IANA|JSON)\b", re.DOTALL)
+_FOR_THE_MODEL = re.compile(r"[\w.]+(?:, [\w.]+)*: |\w+ may not be used|.*\b(?:IANA|JSON|NUL)\b", re.DOTALL)
 """A refusal that names arguments, tools or formats: it tells the model what to mend, and a person nothing."""
 _UNUSABLE = "what the assistant wanted to do could not be done as it had put it"
 _IGNORED = "The person ignored this; nothing was done."

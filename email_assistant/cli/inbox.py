@@ -123,7 +123,8 @@ async def show(item: ItemId, as_json: AsJson = False) -> None:
     print_text(whole)
     if words := answering.typed_in(found):
         print_text(f"\nWhat you had typed:\n{words}")
-    takes = f"; takes {', '.join(found.allowed)}" if found.status == "pending" else ""
+    commands = ["respond" if each == "response" else each for each in found.allowed]
+    takes = f"; takes {', '.join(commands)}" if found.status == "pending" else ""
     say(f"\n{_stands(found)}{takes}")
     out.print(f"For scripts: {answering.as_shown(found)}", style="dim", soft_wrap=True)
     if found.in_gmail and found.in_gmail.args:

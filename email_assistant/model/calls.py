@@ -1,11 +1,12 @@
 """Tool calls for servers that make none: asked for as JSON by a schema, with the conversation told as text."""
 
+import re
 import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
-from pydantic import BaseModel
+from pydantic import AliasChoices, BaseModel, Field
 
 from email_assistant.model.structured import Form, answer_in, compact, read_object, with_instructions
 
@@ -22,9 +23,13 @@ _FREE = (
 )
 
 
+_WRITTEN = re.compile(r"(?:```\w*|<tool_call>)?\s*(\{.*\})\s*(?:```|</tool_call>)?", re.DOTALL)
+"""An object that is all of a text, as it is or in the signs that templates of models put round it."""
+
+
 class _Call(BaseModel):
     name: str
-    arguments: dict[str, Any]
+    arguments: dict[str, Any] = Field(validation_alias=AliasChoices("arguments", "parameters"))
 
 
 class _Answer(BaseModel):
@@ -68,6 +73,20 @@ def read_calls(text: str, *, required: bool) -> AIMessage:
     answer = read_object(text, read)
     calls = [ToolCall(name=c.name, args=c.arguments, id=_new_id(), type="tool_call") for c in answer.calls]
     return AIMessage("" if calls else answer.answer, tool_calls=calls)
+
+
+def with_written_call(answer: AIMessage, tools: Tools) -> AIMessage:
+    """The answer; one that is the text of a call and nothing else, as a model writes it whose server does not know its
+    template, as that call. An object among words is none: it may be somebody's in a mail."""
+    written = _WRITTEN.fullmatch(answer_in(answer.text))
+    try:
+        call = _Call.model_validate_json(written[1]) if written and not answer.tool_calls else None
+    except ValueError:
+        return answer
+    if call is None or call.name not in {tool["function"]["name"] for tool in tools}:
+        return answer
+    made = ToolCall(name=call.name, args=call.arguments, id=_new_id(), type="tool_call")
+    return answer.model_copy(update={"content": "", "tool_calls": [made]})
 
 
 def told_as_text(messages: Sequence[AnyMessage]) -> list[AnyMessage]:

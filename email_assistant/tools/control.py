@@ -10,7 +10,7 @@ CLARIFICATION: Final = "request_clarification"
 
 
 class _QuestionArguments(Arguments):
-    content: str = Field(min_length=1)
+    content: str = Field(title="Question", min_length=1)
 
 
 class QuestionTool(Tool):

@@ -19,7 +19,7 @@ from email_assistant.mail.address import is_valid_address
 from email_assistant.outgoing.effects import Expect, Ledger
 from email_assistant.outgoing.entry import Effect
 from email_assistant.tools.check_calendar import in_line, is_itself, tell_once, told
-from email_assistant.tools.meeting_time import MEETING, MeetingTime
+from email_assistant.tools.meeting_time import MEETING, MeetingTime, moment
 from email_assistant.tools.spec import (
     Arguments,
     Call,
@@ -86,7 +86,7 @@ class ScheduleMeetingTool(Tool):
         if given.end_time <= given.start_time:
             raise ToolError("end_time: must be after start_time")
         if when.end <= datetime.now(UTC):
-            raise ToolError(f"the time of the meeting is over, it is {datetime.now(when.zone):%A, %Y-%m-%d %H:%M} now")
+            raise ToolError(f"the time of the meeting is over, it is {moment(datetime.now(when.zone), when.zone)} now")
         return {**arguments, "attendees": given.attendees}
 
     async def run(self, call: Call, arguments: dict[str, Any]) -> str:

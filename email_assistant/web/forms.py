@@ -132,7 +132,8 @@ class ProposalForm:
 
     def _field(self, name: str, value: Any) -> Field:
         known = _SAID_LABELS if name in self._said else _LABELS
-        label = known.get(name) or name.replace("_", " ").capitalize()
+        titled = self._known[name].title if name in self._known else None
+        label = known.get(name) or titled or name.replace("_", " ").capitalize()
         kind = self._kind(name, value)
         if kind == "time":
             time = read_time(value)

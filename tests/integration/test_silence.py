@@ -92,6 +92,20 @@ class TestNothingProposed:
         [proposed] = await home.pending()
         assert proposed.args["response_text"] == "Friday is fine."
 
+    @pytest.mark.parametrize("around", ["{}", "```json\n{}\n```", "<tool_call>{}</tool_call>", "<think>Hm</think>{}"])
+    async def test_a_call_that_is_written_as_text_is_that_call(self, home: Home, model: Model, around: str) -> None:
+        call = {"name": "send_email_tool", "arguments": dict(reply("Friday is fine.").args)}
+        model.script([[tool("check_calendar_tool", dates=["02-06-2031"])], around.format(json.dumps(call)), [DONE]])
+        await home.receive()
+        [item] = await home.pending()
+        assert (item.kind, item.args["response_text"]) == ("draft", "Friday is fine.")
+
+    async def test_an_object_among_words_is_no_call(self, home: Home, model: Model) -> None:
+        call = json.dumps({"name": "send_email_tool", "arguments": dict(reply("Friday is fine.").args)})
+        model.script([[tool("check_calendar_tool", dates=["02-06-2031"])], f"He writes: {call}", "I ask.", [DONE]])
+        await home.receive()
+        assert [item.kind for item in await home.pending()] == ["question"]
+
     async def test_their_own_words_stay_where_nothing_is_proposed_again(self, home: Home, model: Model) -> None:
         model.script([[DONE], [DONE], [DONE]])
         await home.receive()
