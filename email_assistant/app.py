@@ -44,13 +44,12 @@ if TYPE_CHECKING:
     from email_assistant.memory.profiles import Memory
     from email_assistant.model import Models
     from email_assistant.model.tally import Tally
-    from email_assistant.rehearsal.past import PastMails
+    from email_assistant.sync.past_mails import PastMails
     from email_assistant.tools.mcp.pool import Builtin, Servers
     from email_assistant.tools.overview import Overview
     from email_assistant.tools.registry import Registry
     from email_assistant.work.chat import Chat
     from email_assistant.work.forgetting import Forgetting
-    from email_assistant.work.rehearsed_letters import RehearsedLetters
     from email_assistant.work.removal import Removal
     from email_assistant.work.what_if import WhatIf
 
@@ -234,17 +233,9 @@ def open_memory(app: App) -> "Memory":
 
 def past_mails(app: App) -> "PastMails":
     """The mail of the past that rehearsals have read, and how more of it is read."""
-    from email_assistant.rehearsal.past import PastMails
+    from email_assistant.sync.past_mails import PastMails
 
     return PastMails(app.pool, app.clients)
-
-
-def rehearsed_letters(app: App) -> "RehearsedLetters":
-    """What proposes letters to mail of the past."""
-    from email_assistant.work.rehearsed_letters import RehearsedLetters
-
-    keep_langsmith_off()
-    return RehearsedLetters(app.models, open_memory(app), app.tools, app.settings.model_stand_in)
 
 
 def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Chat":

@@ -32,12 +32,12 @@ from email_assistant.model import BadAnswer, ModelDown, ModelFault, Models
 from email_assistant.outgoing.left_drafts import LeftDrafts
 from email_assistant.outgoing.letters import Mailer
 from email_assistant.plugins import Job, chores
-from email_assistant.rehearsal.recorded import Recorded
 from email_assistant.settings import Settings
 from email_assistant.sync.backfill import Backfill
 from email_assistant.sync.mailbox import Mailboxes
 from email_assistant.sync.watch import Watches
 from email_assistant.tracing import keep_langsmith_off, tracing
+from email_assistant.triage.recorded import Recorded
 from email_assistant.usage import BudgetSpent
 from email_assistant.work.by_mail import ByMail
 from email_assistant.work.chat import Chat
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from email_assistant.agents.mail.graph import MailAgent
     from email_assistant.agents.mail.own_letters import OwnLetters
     from email_assistant.model.tally import Tally
-    from email_assistant.rehearsal.recorded import Recorded
+    from email_assistant.triage.recorded import Recorded
     from email_assistant.work.handover import Handover
     from email_assistant.work.replay import Replay
 

@@ -27,12 +27,23 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
+class MailboxPage:
+    """A page about one mailbox, which its `?account=ADDRESS` names, or else the first."""
+
+    path: str
+    asks: str
+    """The link to it at each mailbox of the page Accounts."""
+    offers: str
+    """The link to it for somebody who begins."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Site:
     """All that a feature adds to what is served over HTTP. `App` is the open one."""
 
     routers: Sequence[Any]
     """As `web/routers.py` makes them."""
-    examples: Path
+    examples: Path | None = None
     """For the OpenAPI document: YAML, by the name of their model."""
     paths: tuple[str, ...] = ()
     """Those for programs, but for what is below `/api/`: each by itself, or the beginning of several, with a slash at
@@ -43,6 +54,7 @@ class Site:
     """By the `Settings`, the origin of the one other site whose pages may call `paths`."""
     on_accounts: Callable[[Any], Awaitable[Any]] | None = None
     """Of the `App`: a section of the page Accounts, as `Markup`."""
+    of_mailbox: MailboxPage | None = None
 
     def has(self, path: str) -> bool:
         return path in self.paths or path.startswith(tuple(each for each in self.paths if each.endswith("/")))

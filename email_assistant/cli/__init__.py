@@ -20,7 +20,6 @@ from email_assistant.cli import (
     mails,
     mcp,
     memory,
-    rehearse,
     replay,
     run,
     session,
@@ -55,7 +54,7 @@ def options(
 for command in (
     *(run.demo, run.up, run.api, run.scheduler, run.worker, mails.retry, mails.why),
     *(health.status, health.doctor, health.activity, backup.backup, backup.restore, export.export),
-    *(agents.agent, rehearse.rehearse, replay.replay),
+    *(agents.agent, replay.replay),
 ):
     app.command(command.__name__)(command)
 for name, command in (("stop", stop.stop), ("go-on", stop.go_on), ("rotate-key", keys.rotate_key)):

@@ -320,3 +320,16 @@ def _plain(value: object) -> object:
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     return str(value)
+
+
+@contextmanager
+def bar(what: str, total: int | None, *, counted: bool = False) -> Iterator[Callable[[int], None]]:
+    """A bar on the terminal, moved by what it is told; nothing where there is no terminal. `counted`: with numbers."""
+    from rich.progress import MofNCompleteColumn, Progress, TextColumn
+
+    columns = Progress.get_default_columns()
+    if counted:
+        columns = (*columns, MofNCompleteColumn(), TextColumn("mails"))
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda done: progress.update(task, completed=done)

@@ -14,6 +14,7 @@ from email_assistant.cli.context import (
     AsJson,
     CommandError,
     OfAccount,
+    bar,
     check_new,
     ended_in_words,
     load_settings,
@@ -25,12 +26,11 @@ from email_assistant.cli.context import (
     run,
     say,
 )
-from email_assistant.cli.past import bar
-from email_assistant.cli.rehearse import Addresses, Mbox, addresses_of, calibrated, read_history, tell_ways
 
 if TYPE_CHECKING:
     from email_assistant.bench.drafts import KeptLetters
     from email_assistant.trail.activity import ApprovedLetter
+    from email_assistant.triage.figures import Bin
     from email_assistant.triage.labelled import Labelled
     from email_assistant.triage.measure import Measured, Stage
 
@@ -197,27 +197,15 @@ def _of_drafts(found: "KeptLetters") -> Iterator[str]:
     )
 
 
-@app.command()
-def rehearsal(mbox: Mbox, address: Addresses, as_json: AsJson = False) -> None:
-    """How well it is told which mails you answer, beside simple ways.
-
-    All are trained on the older 60 % of the mails, and judged on the rest."""
-    with ended_in_words():
-        from email_assistant.rehearsal.compare import compare
-
-        own = addresses_of(address)
-        entries = read_history(mbox, own)
-        with bar("Going through it", len(entries)) as progress:
-            found = compare(entries, own, progress)
-    if as_json:
-        figures = asdict(found)
-        print_json({"mbox": str(mbox), **figures.pop("ways"), **figures})
-        return
-    say(
-        f"Learned from {found.learned_from:,} mails up to {found.until:%Y-%m-%d}, and judged the {found.judged:,} "
-        f"after them, of which {found.answered:,} were answered."
-    )
-    tell_ways(found.ways.values(), found.judged, found.answered, found.go_by)
+def calibrated(bins: "Sequence[Bin]") -> list[list[str]]:
+    """Rows of a table: of so probable a mail, how many there were, what was expected and what was found."""
+    return [
+        [
+            f"{each.low:.0%} to {each.high:.0%}", f"{each.cases:,}", f"{each.expected:.0%}",
+            f"{each.observed:.0%}", f"{each.interval[0]:.0%} to {each.interval[1]:.0%}",
+        ]
+        for each in bins
+    ]  # fmt: skip
 
 
 def _sha256(file: Path) -> str:

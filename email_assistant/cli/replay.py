@@ -12,6 +12,7 @@ from email_assistant.cli.context import (
     CommandError,
     OfAccount,
     awaited,
+    bar,
     one_of,
     opened,
     our_version,
@@ -21,7 +22,6 @@ from email_assistant.cli.context import (
     tell,
     when,
 )
-from email_assistant.cli.past import bar
 
 if TYPE_CHECKING:
     from email_assistant.model.tally import Tally

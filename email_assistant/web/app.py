@@ -45,7 +45,6 @@ from email_assistant.web.document import DocumentedAPI
 from email_assistant.web.errors import add_error_handlers
 from email_assistant.web.own_name import OwnName
 from email_assistant.web.refusals import Refusals
-from email_assistant.web.rehearsals import Rehearsals
 from email_assistant.web.routers import routes_of
 from email_assistant.work.chat import Chat
 from email_assistant.work.gatehouse import Gatehouse
@@ -109,7 +108,6 @@ def create_api(
     api.state.trail = Trail(app.pool, learned)
     api.state.contexts = Contexts(app.pool, learned)
     api.state.activity = Activity(app.pool)
-    api.state.rehearsals = Rehearsals(app)
     api.state.gauges = _gauges(app)
     api.state.feed = feed = Feed(app.pool)
     api.state.gatehouse = Gatehouse(app.pool, app.holder, app.rules, app.inbox, feed, app.user_id)

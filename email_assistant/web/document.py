@@ -16,7 +16,7 @@ _EXAMPLES = Path(__file__).with_name("examples.yaml")  # of the spine; features 
 def examples() -> dict[str, Any]:
     """What requests and answers look like, by the name of their model."""
     # Ours, so it may repeat parts of itself by aliases.
-    files = [_EXAMPLES, *(each.examples for each in sites())]
+    files = [_EXAMPLES, *(each.examples for each in sites() if each.examples)]
     return {name: example for file in files for name, example in yaml.safe_load(file.read_text()).items()}
 
 

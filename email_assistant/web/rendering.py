@@ -41,15 +41,20 @@ from email_assistant.web.wording import (
 
 
 def render(
-    template: str,
+    template: str | Path,
     *,
     status_code: int = 200,
     headers: Mapping[str, str] | None = None,
     refusal: AssistantError | None = None,
     **context: object,
 ) -> HTMLResponse:
-    """`refusal`: why what was asked for was not done; the page tells it, and its status is the answer's."""
-    html = _environment.get_template(template).render(context, refusal=refusal)
+    """A page, by one of our templates, or by one that lies elsewhere.
+
+    Args:
+        refusal: why what was asked for was not done; the page tells it, and its status is the answer's.
+    """
+    found = _template(template) if isinstance(template, Path) else _environment.get_template(template)
+    html = found.render(context, refusal=refusal)
     # Half a surrogate pair, which a model may leave in its arguments, has no UTF-8.
     return HTMLResponse(html.encode("utf-8", "replace"), refusal.status if refusal else status_code, headers)
 

@@ -28,7 +28,7 @@ from email_assistant.memory import fires
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.profiles import lock as lock_profiles
 from email_assistant.memory.rules import PROFILES
-from email_assistant.rehearsal.past import forget_mails
+from email_assistant.sync.past_mails import forget_mails
 from email_assistant.usage import of_no_run
 from email_assistant.work import judgements
 

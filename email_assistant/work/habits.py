@@ -18,16 +18,16 @@ from email_assistant.agents.mail.run import Thought
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Pool, fetched
 from email_assistant.errors import logged
-from email_assistant.rehearsal.pairing import WITHIN
-from email_assistant.rehearsal.recorded import Recorded, kept, nameless
 from email_assistant.triage.cascade import is_checked, may_decide
+from email_assistant.triage.pairing import WITHIN
+from email_assistant.triage.recorded import Recorded, kept, nameless
 from email_assistant.triage.versions import FIRST, GROWS
 from email_assistant.work.conversations import Conversations, UnreadableMail, read_mails
 from email_assistant.work.judgements import Judgements, Version
 
 if TYPE_CHECKING:
-    from email_assistant.rehearsal.study import Study
     from email_assistant.triage.classifier import Classifier
+    from email_assistant.triage.study import Study
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -123,10 +123,10 @@ class Habits:
             )
 
     async def _study(self, account: Account, last: Version | None, *, is_due: bool) -> None:
-        from email_assistant.rehearsal.foretold import foretell
-        from email_assistant.rehearsal.learned import Predecessor, learn, next_version
-        from email_assistant.rehearsal.study import Study
         from email_assistant.triage.classifier import TooFewOutcomes
+        from email_assistant.triage.foretold import foretell
+        from email_assistant.triage.learned import Predecessor, learn, next_version
+        from email_assistant.triage.study import Study
 
         taught = await self._judgements.taught(account.id)
         study = Study(account.own_addresses, {each.mail_id: each.truth for each in taught})

@@ -14,10 +14,10 @@ from email_assistant.db.pool import Connection, Pool, fetched, fetched_as
 from email_assistant.db.statements import statements
 from email_assistant.db.values import time_in_json
 from email_assistant.inbox.standing import EXPIRY
-from email_assistant.rehearsal.foretold import Foretold
-from email_assistant.rehearsal.learned import Truth
 from email_assistant.sync.news import RID_OF
 from email_assistant.triage.cascade import Judgement, prove, take
+from email_assistant.triage.foretold import Foretold
+from email_assistant.triage.learned import Truth
 from email_assistant.triage.proof import Proof
 
 T = TypeVar("T")

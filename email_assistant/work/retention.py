@@ -25,8 +25,8 @@ from email_assistant.memory.profiles import lock as lock_profiles
 from email_assistant.memory.rules import PROFILES
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.left_drafts import LeftDrafts
-from email_assistant.rehearsal.past import forget_mails
 from email_assistant.settings import Settings
+from email_assistant.sync.past_mails import forget_mails
 from email_assistant.work.forgetting import let_go
 from email_assistant.work.runs import Runs
 

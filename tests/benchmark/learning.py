@@ -4,7 +4,7 @@ hold.
 Two simulations, of invented people alone: they show how the machinery behaves, and not how good it is for anybody.
 
 - *Weeks*: people with invented mail, gone through in time by the program's own classifier, versions, proof and lot
-  (`rehearsal/study.py`, `rehearsal/learned.py`, `triage/cascade.py`), with sender rules as corrections make them: what
+  (`triage/study.py`, `triage/learned.py`, `triage/cascade.py`), with sender rules as corrections make them: what
   would undo a decision is held (`memory/replay.py`), and the person answers by what most of that sender's mail needs.
   The model is an oracle that is wrong in a given share of cases, whatever it is told; nothing was asked of a real one.
 - *Lives*: the proof alone, of a thousand people who stay as they are, with error rates on both sides of the limits, and
@@ -27,12 +27,12 @@ from email_assistant.memory.decisions import MOST, PastDecision
 from email_assistant.memory.replay import undone
 from email_assistant.memory.rules import Rule
 from email_assistant.memory.senders import deciding, stated
-from email_assistant.rehearsal.foretold import foretell
-from email_assistant.rehearsal.learned import Predecessor, Truth, learn, next_version
-from email_assistant.rehearsal.recorded import Recorded
-from email_assistant.rehearsal.study import Study
 from email_assistant.triage.cascade import LIMITS, Judgement, is_checked, may_decide, nothing_proven, take
 from email_assistant.triage.classifier import Classifier, TooFewOutcomes
+from email_assistant.triage.foretold import foretell
+from email_assistant.triage.learned import Predecessor, Truth, learn, next_version
+from email_assistant.triage.recorded import Recorded
+from email_assistant.triage.study import Study
 from email_assistant.triage.versions import FIRST, GROWS
 from email_assistant.triage.words import IGNORE, NOTIFY, OUTCOMES, RESPOND
 

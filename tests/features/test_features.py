@@ -27,6 +27,7 @@ COMMANDS: dict[str, set[str]] = {
     "agent_inbox": set(),
     "auction": {"auction"},
     "notices": {"notify"},
+    "rehearsal": {"rehearse"},
     "terminal": set(),
     "toolbench": {"bench"},
 }
@@ -113,6 +114,9 @@ def use(feature: str, daemon: Daemon) -> tuple[str | None, str | None]:
             assert daemon.http.get("/api/push").json()["is_told"] is False
             assert "Told of new items" in daemon.http.get("/accounts").text
             return "/api/push", None
+        case "rehearsal":
+            assert "was sent by you" in daemon.run("rehearse").stderr  # it has read what there is
+            return "/rehearsal", "past_mails"
         case _:
             return None, None
 

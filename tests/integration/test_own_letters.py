@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from email_assistant.inbox.items import Item
-from email_assistant.rehearsal.past import PastMails
+from email_assistant.sync.past_mails import PastMails
 from email_assistant.web.app import create_api
 from tests.benchmark.tokens import count_tokens
 from tests.doubles.google import Google

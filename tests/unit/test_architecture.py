@@ -30,7 +30,6 @@ FLOORS = [
     {"app", "metrics"},
     {"home", "work", "sync"},
     {"agents"},
-    {"rehearsal"},
     {"bounces", "tools", "gate", "inbox", "memory", "model", "trail", "triage"},
     {"outgoing"},
     {"accounts", "usage"},
@@ -63,7 +62,6 @@ COLLABORATORS = {
         "Questions",
         "Queue",
         "Registry",
-        "RehearsedLetters",
         "Removal",
         "Runs",
         "Settler",
@@ -263,7 +261,7 @@ class TestArrows:
 
     @pytest.mark.parametrize("room", ["agents", "sync"])
     def test_only_the_queue_and_the_composition_root_import(self, room: str) -> None:
-        users = {other for other in rooms() - set(PACKS) if room in imported_by(other)}
+        users = {other for other in rooms() - FEATURES if room in imported_by(other)}
         assert users <= {"work", "daemon", "app"}
 
     @pytest.mark.parametrize("pack", sorted(PACKS))

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from email_assistant.mail.address import Address
 from email_assistant.mail.message import Mail
-from email_assistant.rehearsal.learned import Predecessor, Truth, learn, next_version
-from email_assistant.rehearsal.recorded import Recorded
-from email_assistant.rehearsal.study import Study
 from email_assistant.triage.cascade import MISSED, ONE_IN, WRONG, Judgement, is_checked, may_decide, prove
+from email_assistant.triage.learned import Predecessor, Truth, learn, next_version
+from email_assistant.triage.recorded import Recorded
+from email_assistant.triage.study import Study
 from email_assistant.triage.versions import NEWEST, REPLAYED
 from email_assistant.triage.words import IGNORE, NOTIFY, OUTCOMES, RESPOND
 

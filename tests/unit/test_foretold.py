@@ -8,10 +8,10 @@ import pytest
 
 from email_assistant.mail.address import Address
 from email_assistant.mail.message import Mail
-from email_assistant.rehearsal.foretold import Foretold, foretell
-from email_assistant.rehearsal.pairing import WITHIN
-from email_assistant.rehearsal.recorded import Recorded
-from email_assistant.rehearsal.study import Study
+from email_assistant.triage.foretold import Foretold, foretell
+from email_assistant.triage.pairing import WITHIN
+from email_assistant.triage.recorded import Recorded
+from email_assistant.triage.study import Study
 from email_assistant.triage.versions import FIRST
 from email_assistant.triage.words import IGNORE, NOTIFY, RESPOND
 

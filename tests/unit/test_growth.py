@@ -56,12 +56,12 @@ from email_assistant.memory.learn import named, strangers
 from email_assistant.memory.rules import Rule
 from email_assistant.memory.senders import sender_rule
 from email_assistant.model.structured import read_object
-from email_assistant.rehearsal.pairing import Pairing
-from email_assistant.rehearsal.recorded import Recorded
 from email_assistant.tools.spoken_times import spoken_times
 from email_assistant.trail.chat_tools import _matching
 from email_assistant.triage import facts as triage_facts
 from email_assistant.triage.correspondence import Correspondence, subject_of_conversation
+from email_assistant.triage.pairing import Pairing
+from email_assistant.triage.recorded import Recorded
 from email_assistant_servers.google_sandbox import mime as sandbox
 
 Reader = Callable[[str], object]

@@ -43,7 +43,7 @@ WRITER: Mapping[str, str] = {
     "model_refusals": "db/model_servers.py",
     "model_usage": "usage.py",
     "past_judgements": "work/judgements.sql",
-    "past_mails": "rehearsal/past.py",
+    "past_mails": "sync/past_mails.py",
     "presences": "db/presence.py",
     "quota": "accounts/quota.py",
     "rule_fires": "memory/fires.sql",

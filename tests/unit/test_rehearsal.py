@@ -13,16 +13,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from email_assistant.features.rehearsal.mbox import read
+from email_assistant.features.rehearsal.report import Period, rehearsed, report, write_scores
+from email_assistant.features.rehearsal.walk import AIM, ENOUGH, Judged, Walked, held_out, threshold, walk
+from email_assistant.features.rehearsal.ways import beside, compare
 from email_assistant.mail.address import Address
 from email_assistant.mail.message import Mail
-from email_assistant.rehearsal.compare import compare
-from email_assistant.rehearsal.mbox import read
-from email_assistant.rehearsal.own import Period, rehearsed
-from email_assistant.rehearsal.recorded import NoHistory, Recorded
-from email_assistant.rehearsal.report import report, write_scores
-from email_assistant.rehearsal.threshold import AIM, ENOUGH, held_out, threshold
-from email_assistant.rehearsal.walk import Judged, Walked, walk
-from email_assistant.rehearsal.ways import beside
+from email_assistant.triage.recorded import NoHistory, Recorded
 from tests.histories import ALIAS, PERSON, Person
 
 OWN = frozenset({PERSON, ALIAS})

@@ -11,7 +11,6 @@ from email_assistant.web.pages import (
     item,
     mails,
     memory,
-    rehearsal,
     security,
     start,
     stop,
@@ -22,7 +21,7 @@ from email_assistant.web.pages import (
 routers = [
     page.router
     for page in (
-        *(waiting, start, item, body, day, mails, forget, memory, activity, rehearsal, accounts, tools, chat, docs),
+        *(waiting, start, item, body, day, mails, forget, memory, activity, accounts, tools, chat, docs),
         *(stop, security),
     )
 ]

@@ -53,5 +53,6 @@ async def _page(app: App, refusal: Conflict | None = None, back: int = 0) -> Res
         modes=MODES,
         past_mail=app.settings.past_mail,
         accounts=[(account, await app.usage.today(account)) for account in found],
+        mailbox_pages=[each.of_mailbox for each in sites() if each.of_mailbox],
         sections=[await each.on_accounts(app) for each in sites() if each.on_accounts],
     )

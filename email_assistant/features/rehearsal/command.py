@@ -1,7 +1,7 @@
 """`email-assistant rehearse`: what the assistant would have shown of one's own past mail, against what one answered."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from textwrap import indent
@@ -9,27 +9,35 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from email_assistant.cli.asking import agreed
 from email_assistant.cli.context import (
+    NO_MODEL,
     AsJson,
     CommandError,
+    bar,
     check_writable,
     ended_in_words,
+    opened,
     print_json,
     print_table,
     print_text,
     run,
     say,
+    tell,
     when,
 )
-from email_assistant.cli.past import ask_for_letters, bar, forgotten, letters_beside_sent, read_past
+from email_assistant.cli.evaluate import calibrated
 
 if TYPE_CHECKING:
-    from email_assistant.rehearsal.recorded import Recorded
-    from email_assistant.rehearsal.report import Rehearsed
-    from email_assistant.rehearsal.walk import Walked
-    from email_assistant.rehearsal.ways import Way
-    from email_assistant.triage.figures import Bin
-    from email_assistant.work.rehearsed_letters import LettersBesideSent
+    from email_assistant.accounts.account import Account
+    from email_assistant.app import App
+    from email_assistant.features.rehearsal.letters import LettersBesideSent
+    from email_assistant.features.rehearsal.report import Period, Rehearsed
+    from email_assistant.features.rehearsal.walk import Judged, Walked
+    from email_assistant.features.rehearsal.ways import Way
+    from email_assistant.settings import Settings
+    from email_assistant.sync.past_mails import PastMails, ToRead
+    from email_assistant.triage.recorded import Recorded
 
 Mbox = Annotated[Path, typer.Option(metavar="FILE", help="Your mail, the sent mail too: an .mbox export.")]
 Addresses = Annotated[
@@ -37,6 +45,101 @@ Addresses = Annotated[
 ]
 
 _MOST_MISSED: Final = 20
+_TOLD: Final = 60.0  # seconds; what takes less is not announced
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A mailbox as it was read."""
+
+    settings: "Settings"
+    account: "Account"
+    own: frozenset[str]  # the person's addresses
+    entries: "list[Recorded]"
+
+
+async def chosen(app: "App", address: str | None) -> "Account":
+    """The mailbox that is meant. Raises UnknownAccount."""
+    accounts = app.accounts
+    return accounts.here(await accounts.find(app.user_id, address)) if address else await accounts.first(app.user_id)
+
+
+async def read_past(address: str | None, period: "Period") -> Past:
+    """Fetch what is missing, and give all of it. Raises UnknownAccount, MailboxClosed, GoogleError."""
+    from email_assistant.app import past_mails
+
+    async with opened() as app:
+        account, past = await chosen(app, address), past_mails(app)
+        since = period.since(datetime.now(UTC))
+        found = await past.look(account, since)
+        await _fetch(past, account, found)
+        return Past(app.settings, account, found.own, await past.history(account, found.own, since))
+
+
+def ask_for_letters(past: Past, judged: "Sequence[Judged]", budget: int, *, yes: bool) -> "list[Judged]":
+    """The mails that letters are to be proposed to, once the person has agreed to what that costs. Raises CommandError,
+    typer.Abort."""
+    from email_assistant.features.rehearsal.cost import drafting, written
+    from email_assistant.features.rehearsal.letters import newest_answered
+
+    settings = past.settings
+    if not settings.has_model:
+        raise CommandError(f"no model {NO_MODEL}")
+    wanted = newest_answered(judged, budget)
+    money = drafting(wanted, settings)
+    if settings.model_stand_in:
+        costs = "canned letters, which cost nothing"
+    elif money is None:
+        costs = "what that costs is not known: EMAIL_ASSISTANT_PRICES has no price for it"
+    else:
+        costs = f"about {written(money, settings.currency)}"
+    model = settings.model_for("response")
+    agreed(f"{model} is asked for {len(wanted)} letters, {costs}.", yes)
+    return wanted
+
+
+async def letters_beside_sent(past: Past, wanted: "Sequence[Judged]") -> "LettersBesideSent":
+    """Have the letters proposed. Raises what the model does, BudgetSpent."""
+    from email_assistant.features.rehearsal.letters import LettersBesideSent, RehearsedLetters
+
+    async with opened() as app:
+        proposals, found = RehearsedLetters.of(app), []
+        with bar("Drafting", len(wanted), counted=True) as progress:
+            async for letter in proposals.propose(past.account, past.entries, wanted):
+                found.append(letter)
+                progress(len(found))
+    settings = past.settings
+    return LettersBesideSent(settings.model_for("response"), settings.model_stand_in, found)
+
+
+async def forgotten(address: str | None) -> str:
+    """Delete what was read, and say so."""
+    from email_assistant.app import past_mails
+
+    async with opened() as app:
+        account = await chosen(app, address)
+        count = await past_mails(app).forget(account.id)
+    return f"Forgotten: {count:,} past mails of {account.address}. Nothing changed in Gmail."
+
+
+async def _fetch(past: "PastMails", account: "Account", found: "ToRead") -> None:
+    import asyncio
+
+    missing = len(found.missing)
+    if found.seconds and found.seconds > _TOLD:
+        tell(
+            f"{missing:,} mails of {account.address} are read: {found.units:,} units of Gmail's quota, about "
+            f"{round(found.seconds / 60):,} min. Ctrl-C stops it, and the same command goes on from there."
+        )
+    try:
+        with bar("Reading", missing, counted=True) as progress:
+            await past.fetch(account, found.missing, progress)
+    except asyncio.CancelledError:
+        tell(
+            f"Stopped. {await past.kept(account.id):,} mails are kept here, and the same command goes on from there; "
+            "`email-assistant rehearse --forget` deletes them."
+        )
+        raise
 
 
 def rehearse(
@@ -72,9 +175,8 @@ def rehearse(
     read of your mailbox is kept here, so that it can be stopped at any time and goes on from there; --forget deletes
     it. With --mbox nothing is stored. The same mail gives the same result."""
     with ended_in_words():
-        from email_assistant.rehearsal.cost import estimate
-        from email_assistant.rehearsal.own import Period, rehearsed
-        from email_assistant.rehearsal.report import report, write_scores
+        from email_assistant.features.rehearsal.cost import estimate
+        from email_assistant.features.rehearsal.report import Period, rehearsed, report, write_scores
 
         _check_options(mbox, address, account, of_mailbox=forget or model)
         if forget:
@@ -110,6 +212,28 @@ def rehearse(
         _tell_letters(letters)
 
 
+def rehearsal(mbox: Mbox, address: Addresses, as_json: AsJson = False) -> None:
+    """How well it is told which mails you answer, beside simple ways.
+
+    All are trained on the older 60 % of the mails, and judged on the rest."""
+    with ended_in_words():
+        from email_assistant.features.rehearsal.ways import compare
+
+        own = addresses_of(address)
+        entries = read_history(mbox, own)
+        with bar("Going through it", len(entries)) as progress:
+            found = compare(entries, own, progress)
+    if as_json:
+        figures = asdict(found)
+        print_json({"mbox": str(mbox), **figures.pop("ways"), **figures})
+        return
+    say(
+        f"Learned from {found.learned_from:,} mails up to {found.until:%Y-%m-%d}, and judged the {found.judged:,} "
+        f"after them, of which {found.answered:,} were answered."
+    )
+    tell_ways(found.ways.values(), found.judged, found.answered, found.go_by)
+
+
 def _check_options(mbox: Path | None, address: list[str] | None, account: str | None, *, of_mailbox: bool) -> None:
     """Raises CommandError."""
     if mbox is None and address:
@@ -133,14 +257,14 @@ def addresses_of(given: list[str]) -> frozenset[str]:
 
 def read_history(mbox: Path, own: frozenset[str]) -> "list[Recorded]":
     """The mails of a file, with a bar that shows how far it is. Raises NoHistory."""
-    from email_assistant.rehearsal.mbox import read
+    from email_assistant.features.rehearsal.mbox import read
 
     with bar("Reading", mbox.stat().st_size if mbox.is_file() else None) as progress:
         return read(mbox, own, progress)
 
 
 def _walked(entries: "list[Recorded]", own: frozenset[str], until: datetime | None) -> "Walked":
-    from email_assistant.rehearsal.walk import walk
+    from email_assistant.features.rehearsal.walk import walk
 
     with bar("Going through it", len(entries)) as progress:
         return walk(entries, own, until, progress)
@@ -206,17 +330,6 @@ def _tell_missed(found: "Rehearsed") -> None:
         print_text(f"  {when(each.at)}  {each.sender}  {each.subject}")
     if len(found.missed) > _MOST_MISSED:
         say(f"  and {len(found.missed) - _MOST_MISSED:,} more, which --json names.")
-
-
-def calibrated(bins: "Sequence[Bin]") -> list[list[str]]:
-    """Rows of a table: of so probable a mail, how many there were, what was expected and what was found."""
-    return [
-        [
-            f"{each.low:.0%} to {each.high:.0%}", f"{each.cases:,}", f"{each.expected:.0%}",
-            f"{each.observed:.0%}", f"{each.interval[0]:.0%} to {each.interval[1]:.0%}",
-        ]
-        for each in bins
-    ]  # fmt: skip
 
 
 def tell_ways(ways: "Iterable[Way]", mails: int, answered: int, go_by: str) -> None:

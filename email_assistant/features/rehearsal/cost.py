@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
+from email_assistant.features.rehearsal.walk import Judged
 from email_assistant.mail.excerpt import tokens
-from email_assistant.rehearsal.walk import Judged
 from email_assistant.settings import AccountRole, Settings
 
 # Instructions, headers and the schemas of tools, and what comes back, as docs/costs.md has them measured, with room for

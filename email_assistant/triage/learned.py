@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from email_assistant.rehearsal.study import Examples, Study
 from email_assistant.triage.classifier import Classifier
+from email_assistant.triage.study import Examples, Study
 from email_assistant.triage.versions import NEWEST, REPLAYED, Comparison
 
 

@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from email_assistant.mail.message import Mail
-from email_assistant.rehearsal.pairing import WITHIN, Pairing
-from email_assistant.rehearsal.recorded import Recorded
-from email_assistant.rehearsal.threshold import held_out, threshold
-from email_assistant.triage.correspondence import Correspondence
+from email_assistant.triage.correspondence import Correspondence, subject_of_conversation
+from email_assistant.triage.pairing import WITHIN, Pairing
+from email_assistant.triage.recorded import Recorded
+from email_assistant.triage.versions import FIRST, GROWS, OF_EACH
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -20,15 +20,56 @@ if TYPE_CHECKING:
 
 ANSWERED: Final = "answered"
 LEFT: Final = "left"
+AIM: Final = 0.95
+"""The share of the answered mails that is to be shown. What is shown in the end is measured on mail that came later
+still, and only that is told."""
+ENOUGH: Final = 20
+"""Answered mails: among fewer, one that is missed is more than the aim leaves."""
+_BETTER: Final = 3 * ENOUGH
+"""With so many the threshold no longer hangs on the least probable one."""
+_LEARNED: Final = (0.75, 0.6, 0.5)
+"""The older share of the mails that is learned from: less where the newer ones hold too few answered ones."""
 
-FIRST: Final = 100
-"""Mails whose outcome is known before the classifier is trained at all; of each outcome at least `OF_EACH`."""
-OF_EACH: Final = 10
-_GROWS: Final = 1.25
-"""It is trained again when it knows so many times more."""
 
 Progress = Callable[[int], None]
 """Told how many entries have been walked."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """How mails in the order of time are parted."""
+
+    learned: int  # so many, the oldest, are learned from
+    answered: list[int]  # places of later ones to choose a threshold on, of no conversation that is learned from
+
+
+def held_out(mails: Sequence[Recorded], answered: Sequence[bool]) -> HeldOut | None:
+    """None where there are too few answered ones."""
+    conversations = [_conversation(each) for each in mails]
+    found = None
+    for share in _LEARNED:
+        first = int(len(mails) * share)
+        learned = set(conversations[:first])
+        places = [
+            place for place in range(first, len(mails)) if answered[place] and conversations[place] not in learned
+        ]
+        of_older = sum(answered[:first])
+        if len(places) >= ENOUGH and min(of_older, first - of_older) >= OF_EACH:
+            found = HeldOut(first, places)
+            if len(places) >= _BETTER:
+                break
+    return found
+
+
+def threshold(probabilities: Sequence[float]) -> float:
+    """The highest at which a later answered mail like these is shown with the probability that is aimed at: it may fall
+    into any place among them (split conformal prediction, Papadopoulos et al., ECML 2002)."""
+    missed = math.floor((len(probabilities) + 1) * (1 - AIM))
+    return sorted(probabilities)[missed - 1]
+
+
+def _conversation(entry: Recorded) -> str:
+    return entry.conversation or subject_of_conversation(entry.mail.subject) or entry.id
 
 
 @dataclass(slots=True)
@@ -185,7 +226,7 @@ class _Walker:
         if min(outcomes.count(ANSWERED), outcomes.count(LEFT)) < OF_EACH:
             return
         self.judge()
-        self._next_training = math.ceil(self._settled * _GROWS)
+        self._next_training = math.ceil(self._settled * GROWS)
         held = held_out([each.entry for each in known], [each.answered for each in known])
         learned = held.learned if held else self._settled
         self.classifier = train(self._facts[:learned], self._words[:learned], outcomes[:learned])

@@ -17,12 +17,11 @@ import psycopg
 import pytest
 
 from email_assistant.app import open_app, past_mails
+from email_assistant.features.rehearsal.mbox import read
+from email_assistant.features.rehearsal.report import Period, Rehearsed, rehearsed, report
+from email_assistant.features.rehearsal.walk import walk
 from email_assistant.home import database
 from email_assistant.programs import stand_in
-from email_assistant.rehearsal.mbox import read
-from email_assistant.rehearsal.own import Period, rehearsed
-from email_assistant.rehearsal.report import Rehearsed, report
-from email_assistant.rehearsal.walk import walk
 from email_assistant.settings import Settings
 from tests.doubles.daemon import Daemon
 from tests.doubles.google import Google

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from math import ceil
 
-from email_assistant.rehearsal.pairing import WITHIN
-from email_assistant.rehearsal.recorded import Recorded
-from email_assistant.rehearsal.study import Study
 from email_assistant.triage.classifier import one_thread
+from email_assistant.triage.pairing import WITHIN
+from email_assistant.triage.recorded import Recorded
+from email_assistant.triage.study import Study
 from email_assistant.triage.versions import FIRST, GROWS
 
 

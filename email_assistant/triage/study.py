@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from email_assistant.mail.message import Mail
-from email_assistant.rehearsal.pairing import WITHIN, Pairing
-from email_assistant.rehearsal.recorded import Recorded
 from email_assistant.triage.classifier import Classifier, one_thread, table_of, train_on
 from email_assistant.triage.correspondence import Correspondence
+from email_assistant.triage.pairing import WITHIN, Pairing
+from email_assistant.triage.recorded import Recorded
 from email_assistant.triage.versions import OF_EACH
 from email_assistant.triage.words import IGNORE, NOTIFY, RESPOND, rows
 

@@ -7,18 +7,20 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from langchain_core.messages import HumanMessage, SystemMessage
 
 from email_assistant.accounts.account import Account
 from email_assistant.agents.mail.prompts import conversation_message, response_prompt
+from email_assistant.app import App, open_memory
+from email_assistant.features.rehearsal.walk import Judged
 from email_assistant.mail.survival import Survival, survival
 from email_assistant.memory.profiles import Memory
 from email_assistant.model import Models
-from email_assistant.rehearsal.recorded import Recorded
-from email_assistant.rehearsal.walk import Judged
 from email_assistant.tools.registry import Registry
+from email_assistant.tracing import keep_langsmith_off
+from email_assistant.triage.recorded import Recorded
 from email_assistant.work.conversations import StoredMail, conversation_text
 
 _LETTER: Final = "send_email_tool"
@@ -91,6 +93,12 @@ class RehearsedLetters:
     memory: Memory
     tools: Registry
     canned: str
+
+    @classmethod
+    def of(cls, app: App) -> Self:
+        """With what an open app has."""
+        keep_langsmith_off()
+        return cls(app.models, open_memory(app), app.tools, app.settings.model_stand_in)
 
     async def propose(
         self, account: Account, entries: Sequence[Recorded], wanted: Sequence[Judged]
