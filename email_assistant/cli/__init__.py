@@ -10,7 +10,6 @@ from email_assistant.cli import (
     auth,
     backup,
     chat,
-    evaluate,
     export,
     forget,
     gate,
@@ -62,7 +61,6 @@ for name, command in (("stop", stop.stop), ("go-on", stop.go_on), ("rotate-key",
 for name, group in (
     *(("auth", auth), ("account", accounts), ("inbox", inbox), ("chat", chat), ("mails", mails), ("memory", memory)),
     *(("session", session), ("forget", forget), ("mcp", mcp), ("tools", tools), ("gate", gate)),
-    *(("eval", evaluate),),
 ):
     app.add_typer(group.app, name=name)
 for feature in features():

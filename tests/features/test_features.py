@@ -27,7 +27,7 @@ COMMANDS: dict[str, set[str]] = {
     "agent_inbox": set(),
     "auction": {"auction"},
     "notices": {"notify"},
-    "rehearsal": {"rehearse"},
+    "rehearsal": {"rehearse", "eval"},
     "terminal": set(),
     "toolbench": {"bench"},
 }

@@ -26,7 +26,7 @@ FLOORS = [
     FEATURES,
     {"__main__"},
     {"cli"},
-    {"daemon", "bench", "web"},
+    {"daemon", "web"},
     {"app", "metrics"},
     {"home", "work", "sync"},
     {"agents"},

@@ -7,12 +7,12 @@ from random import Random
 
 import pytest
 
+from email_assistant.features.rehearsal.figures import calibration, roc_auc
 from email_assistant.mail.address import parse_addresses
 from email_assistant.mail.message import Mail
 from email_assistant.triage import words
 from email_assistant.triage.classifier import TooFewOutcomes, train
 from email_assistant.triage.correspondence import Correspondence, subject_of_conversation
-from email_assistant.triage.figures import calibration, roc_auc
 from email_assistant.triage.words import by_rules
 
 ME = "vera.lindqvist@example.com"

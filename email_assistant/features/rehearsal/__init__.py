@@ -1,4 +1,5 @@
-"""What the assistant would have shown of one's own past mail, and proposed to it, beside what one did."""
+"""What the assistant would have shown of one's own past mail, and proposed to it, beside what one did; and how well it
+does on labelled mail and by the letters that went out."""
 
 from typer import Typer
 
@@ -10,11 +11,11 @@ def feature() -> Feature:
 
 
 def _add_commands(app: Typer) -> None:
-    from email_assistant.cli import evaluate
-    from email_assistant.features.rehearsal import command
+    from email_assistant.features.rehearsal.command import rehearse
+    from email_assistant.features.rehearsal.evaluate import app as evaluate
 
-    app.command()(command.rehearse)
-    evaluate.app.command()(command.rehearsal)
+    app.command()(rehearse)
+    app.add_typer(evaluate, name="eval")
 
 
 def _site() -> Site:

@@ -26,11 +26,11 @@ from email_assistant.cli.context import (
     tell,
     when,
 )
-from email_assistant.cli.evaluate import calibrated
 
 if TYPE_CHECKING:
     from email_assistant.accounts.account import Account
     from email_assistant.app import App
+    from email_assistant.features.rehearsal.figures import Bin
     from email_assistant.features.rehearsal.letters import LettersBesideSent
     from email_assistant.features.rehearsal.report import Period, Rehearsed
     from email_assistant.features.rehearsal.walk import Judged, Walked
@@ -212,28 +212,6 @@ def rehearse(
         _tell_letters(letters)
 
 
-def rehearsal(mbox: Mbox, address: Addresses, as_json: AsJson = False) -> None:
-    """How well it is told which mails you answer, beside simple ways.
-
-    All are trained on the older 60 % of the mails, and judged on the rest."""
-    with ended_in_words():
-        from email_assistant.features.rehearsal.ways import compare
-
-        own = addresses_of(address)
-        entries = read_history(mbox, own)
-        with bar("Going through it", len(entries)) as progress:
-            found = compare(entries, own, progress)
-    if as_json:
-        figures = asdict(found)
-        print_json({"mbox": str(mbox), **figures.pop("ways"), **figures})
-        return
-    say(
-        f"Learned from {found.learned_from:,} mails up to {found.until:%Y-%m-%d}, and judged the {found.judged:,} "
-        f"after them, of which {found.answered:,} were answered."
-    )
-    tell_ways(found.ways.values(), found.judged, found.answered, found.go_by)
-
-
 def _check_options(mbox: Path | None, address: list[str] | None, account: str | None, *, of_mailbox: bool) -> None:
     """Raises CommandError."""
     if mbox is None and address:
@@ -330,6 +308,17 @@ def _tell_missed(found: "Rehearsed") -> None:
         print_text(f"  {when(each.at)}  {each.sender}  {each.subject}")
     if len(found.missed) > _MOST_MISSED:
         say(f"  and {len(found.missed) - _MOST_MISSED:,} more, which --json names.")
+
+
+def calibrated(bins: "Sequence[Bin]") -> list[list[str]]:
+    """Rows of a table: of so probable a mail, how many there were, what was expected and what was found."""
+    return [
+        [
+            f"{each.low:.0%} to {each.high:.0%}", f"{each.cases:,}", f"{each.expected:.0%}",
+            f"{each.observed:.0%}", f"{each.interval[0]:.0%} to {each.interval[1]:.0%}",
+        ]
+        for each in bins
+    ]  # fmt: skip
 
 
 def tell_ways(ways: "Iterable[Way]", mails: int, answered: int, go_by: str) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
+from email_assistant.features.rehearsal.figures import Bin, calibration
 from email_assistant.features.rehearsal.walk import ANSWERED, Judged, Progress, Walked, walk
 from email_assistant.features.rehearsal.ways import Way, beside
-from email_assistant.triage.figures import Bin, calibration
 from email_assistant.triage.recorded import NoHistory, Recorded
 from email_assistant.triage.versions import FIRST, OF_EACH
 

@@ -6,8 +6,8 @@ from datetime import datetime
 from math import sqrt
 from typing import Final
 
+from email_assistant.features.rehearsal.figures import roc_auc
 from email_assistant.features.rehearsal.walk import ENOUGH, Judged, Progress, addressed_to_few, walk
-from email_assistant.triage.figures import roc_auc
 from email_assistant.triage.proof import RISK, interval, lower_bound
 from email_assistant.triage.recorded import NoHistory, Recorded
 

@@ -26,13 +26,20 @@ from email_assistant.cli.context import (
     run,
     say,
 )
+from email_assistant.features.rehearsal.command import (
+    Addresses,
+    Mbox,
+    addresses_of,
+    calibrated,
+    read_history,
+    tell_ways,
+)
 
 if TYPE_CHECKING:
-    from email_assistant.bench.drafts import KeptLetters
+    from email_assistant.features.rehearsal.drafts import KeptLetters
+    from email_assistant.features.rehearsal.labelled import Labelled
+    from email_assistant.features.rehearsal.measure import Measured, Stage
     from email_assistant.trail.activity import ApprovedLetter
-    from email_assistant.triage.figures import Bin
-    from email_assistant.triage.labelled import Labelled
-    from email_assistant.triage.measure import Measured, Stage
 
 Report = Annotated[
     Path | None,
@@ -63,8 +70,8 @@ def triage(
     The stage model asks your model about every mail, cascade about those that the classifier may not decide by then;
     first it is said what that costs."""
     with ended_in_words():
-        from email_assistant.triage.labelled import apart, read
-        from email_assistant.triage.measure import FOLDS, STAGES, measure
+        from email_assistant.features.rehearsal.labelled import apart, read
+        from email_assistant.features.rehearsal.measure import FOLDS, STAGES, measure
 
         wanted = one_of(STAGES, stage, "--stage takes")
         if report is not None:
@@ -79,7 +86,7 @@ def triage(
         about = _about(data, train, mails, asked)
         says = list(_in_sentences(found, about))
         if report is not None:
-            from email_assistant.bench.report import of_triage, write
+            from email_assistant.features.rehearsal.plots import of_triage, write
 
             write(report, of_triage(found, about, says))
     if as_json:
@@ -105,8 +112,8 @@ async def _asked(
 ) -> _Asked:
     """`before`: mails that came before. Raises CommandError, typer.Abort, and what the model raises."""
     from email_assistant.app import open_models
-    from email_assistant.triage.simulated import Thoughts, decided_alone
-    from email_assistant.work.labelled import cost, questions, said
+    from email_assistant.features.rehearsal.labelled import cost, questions, said
+    from email_assistant.features.rehearsal.measure import Thoughts, decided_alone
 
     settings = with_model(load_settings(), name)
     if settings.model_stand_in:
@@ -145,8 +152,8 @@ def drafts(
 
     Intervals hold the truth with 95 %. No model is asked."""
     with ended_in_words():
-        from email_assistant.bench.drafts import measure, read
-        from email_assistant.bench.report import of_drafts, write
+        from email_assistant.features.rehearsal.drafts import measure, read
+        from email_assistant.features.rehearsal.plots import of_drafts, write
 
         if report is not None:
             check_new(report)
@@ -197,15 +204,27 @@ def _of_drafts(found: "KeptLetters") -> Iterator[str]:
     )
 
 
-def calibrated(bins: "Sequence[Bin]") -> list[list[str]]:
-    """Rows of a table: of so probable a mail, how many there were, what was expected and what was found."""
-    return [
-        [
-            f"{each.low:.0%} to {each.high:.0%}", f"{each.cases:,}", f"{each.expected:.0%}",
-            f"{each.observed:.0%}", f"{each.interval[0]:.0%} to {each.interval[1]:.0%}",
-        ]
-        for each in bins
-    ]  # fmt: skip
+@app.command()
+def rehearsal(mbox: Mbox, address: Addresses, as_json: AsJson = False) -> None:
+    """How well it is told which mails you answer, beside simple ways.
+
+    All are trained on the older 60 % of the mails, and judged on the rest."""
+    with ended_in_words():
+        from email_assistant.features.rehearsal.ways import compare
+
+        own = addresses_of(address)
+        entries = read_history(mbox, own)
+        with bar("Going through it", len(entries)) as progress:
+            found = compare(entries, own, progress)
+    if as_json:
+        figures = asdict(found)
+        print_json({"mbox": str(mbox), **figures.pop("ways"), **figures})
+        return
+    say(
+        f"Learned from {found.learned_from:,} mails up to {found.until:%Y-%m-%d}, and judged the {found.judged:,} "
+        f"after them, of which {found.answered:,} were answered."
+    )
+    tell_ways(found.ways.values(), found.judged, found.answered, found.go_by)
 
 
 def _sha256(file: Path) -> str:

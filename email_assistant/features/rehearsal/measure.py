@@ -4,19 +4,21 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from math import ceil
 from random import Random
 from typing import Final, Literal
 
+from email_assistant.features.rehearsal.figures import Bin, calibration
+from email_assistant.features.rehearsal.labelled import Labelled, NoLabelledMail
+from email_assistant.triage.cascade import Judgement, is_checked, may_decide, nothing_proven, take
+from email_assistant.triage.classifier import TooFewOutcomes
 from email_assistant.triage.correspondence import Correspondence
-from email_assistant.triage.figures import Bin, calibration
-from email_assistant.triage.labelled import Labelled, NoLabelledMail
 from email_assistant.triage.proof import THRESHOLDS, Proof, interval, upper_bound
+from email_assistant.triage.versions import FIRST, GROWS
 from email_assistant.triage.words import IGNORE, OUTCOMES, RESPOND, by_rules
 
 Stage = Literal["rules", "classifier", "model", "cascade"]
 STAGES: Final[tuple[Stage, ...]] = ("rules", "classifier", "model", "cascade")
-NO_ANSWER: Final = "no answer"
-"""What a model judged whose answer can't be read: never right."""
 FOLDS: Final = 10
 LIMIT: Final = 0.05
 """The share of wrong ones, among the mails that a stage decides alone, that it must stay under."""
@@ -228,3 +230,37 @@ def _of_class(label: str, judged: Sequence[_Judged]) -> OfClass | None:
     said = [each for each in judged if each.outcome == label]
     both = sum(each.outcome == label for each in there)
     return OfClass(len(there), both / len(said) if said else None, both / len(there)) if there else None
+
+
+Thoughts = list[tuple[str, float] | None]
+
+
+def decided_alone(mails: Sequence[Labelled], progress: Callable[[int], None] = lambda _: None) -> Thoughts:
+    """What each mail is said to need, and how probable that is, where the stage that learns may decide by itself; None
+    where the model is asked. What a mail needed is known before the next one comes, and every new version is taken: in
+    a mailbox it takes up to two weeks, and a version that is worse is left out."""
+    proof, found = nothing_proven(), Thoughts()
+    upto = min(FIRST, len(mails))
+    found += [None] * upto
+    while upto < len(mails):
+        learned, new = mails[:upto], mails[upto : ceil(upto * GROWS)]
+        for mail, thought in zip(new, _thoughts(learned, new), strict=True):
+            found.append(_weighed(proof, mail, *thought, identity=str(len(found))) if thought else None)
+        upto += len(new)
+        progress(upto)
+    return found
+
+
+def _thoughts(learned: Sequence[Labelled], new: Sequence[Labelled]) -> Thoughts:
+    try:
+        return list(judge(learned, new))
+    except TooFewOutcomes:
+        return [None] * len(new)
+
+
+def _weighed(proof: Proof, mail: Labelled, outcome: str, confidence: float, identity: str) -> tuple[str, float] | None:
+    """The thought, if it decides. What it turns out to be worth counts for the mails after it."""
+    decides = may_decide(proof, outcome, confidence)
+    checked = decides and is_checked(mail.mail.message_id or identity)
+    take(proof, Judgement(outcome, confidence, mail.label, decided=decides, checked=checked))
+    return (outcome, confidence) if decides and not checked else None

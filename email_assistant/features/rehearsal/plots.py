@@ -4,19 +4,21 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from email_assistant.triage.proof import interval
 
 if TYPE_CHECKING:
-    from email_assistant.bench.drafts import Drafted, KeptLetters
-    from email_assistant.triage.figures import Bin
-    from email_assistant.triage.measure import Measured
+    from email_assistant.features.rehearsal.drafts import Drafted, KeptLetters
+    from email_assistant.features.rehearsal.figures import Bin
+    from email_assistant.features.rehearsal.measure import Measured
+
+
+_FOLDER: Final = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +79,9 @@ def write(path: Path, page: ReportPage) -> None:
 
 
 def html(page: ReportPage) -> str:
-    style = Markup(files("email_assistant.bench").joinpath("templates", "report.css").read_text())  # noqa: S704 - ours
+    style = Markup((_FOLDER / "plots.css").read_text())  # noqa: S704 - ours
     allowed = b64encode(sha256(style.encode()).digest()).decode()
-    return _environment.get_template("report.html").render(page=page, style=style, allowed=allowed)
+    return _environment.get_template("plots.html").render(page=page, style=style, allowed=allowed)
 
 
 def of_triage(found: "Measured", about: Mapping[str, Any], says: Sequence[str]) -> ReportPage:
@@ -174,7 +176,7 @@ def _bin(each: "Bin") -> Rate:
 
 
 _environment: Final = Environment(
-    loader=PackageLoader("email_assistant.bench"),
+    loader=FileSystemLoader(_FOLDER),
     autoescape=True,
     undefined=StrictUndefined,
     trim_blocks=True,
