@@ -1,5 +1,5 @@
-"""Mails of which it is known what they need, from a file of JSON lines, and what a model says that they need: by triage's
-own prompt, as they are in no mailbox."""
+"""Mails of which it is known what they need, from a file of JSON lines, and what a model says that they need: by the
+prompt of triage, as they are in no mailbox."""
 
 import json
 from collections.abc import Callable, Sequence
