@@ -291,7 +291,7 @@ class Item:
     @property
     def waits_for(self) -> list[UUID]:
         """The parts that the person has yet to decide before anything is done about the answer to this one."""
-        waits = self.status == "decided" or self.stands == "to come"
+        waits = self.status == "decided" or (self.stands == "to come" and self.decision is not None)
         return [part.id for part in self.parts if part.answer is None] if waits else []
 
     @property
