@@ -49,10 +49,14 @@ class Download:
 
 
 class Outward:
-    """`private`: allow http, and addresses of this machine and of its network."""
-
-    def __init__(self, *, private: bool) -> None:
+    def __init__(self, *, private: bool, allowed_by: str = "") -> None:
+        """
+        Args:
+            private: allow http, and addresses of this machine and of its network.
+            allowed_by: the setting that would, to be named where one is refused.
+        """
         self._private = private
+        self._remedy = f"; {allowed_by} allows it" if allowed_by else ""
 
     def check(self, url: str) -> "httpx.URL":
         """The address, taken apart; what its name stands for is looked at when it is asked. Raises TargetRefused."""
@@ -142,9 +146,7 @@ class Outward:
             raise Unreachable("its name can't be looked up") from None
         addresses = list(dict.fromkeys(str(each[4][0]) for each in found))
         if not self._private and not all(map(_is_public, addresses)):
-            raise TargetRefused(
-                "the address leads to this machine or its network; EMAIL_ASSISTANT_NOTIFY_PRIVATE=true allows it"
-            )
+            raise TargetRefused(f"the address leads to this machine or its network{self._remedy}")
         return addresses
 
 

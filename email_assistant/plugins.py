@@ -164,6 +164,10 @@ def sites() -> Sequence[Site]:
     return [feature.site() for feature in features() if feature.site]
 
 
+def mailbox_pages() -> Sequence[MailboxPage]:
+    return [site.of_mailbox for site in sites() if site.of_mailbox]
+
+
 @cache
 def chores() -> Sequence[Chores]:
     return [feature.chores() for feature in features() if feature.chores]

@@ -330,8 +330,9 @@ class Mailboxes:
         except Revoked:
             raise
         except GoogleError as error:
-            passing += [error] if error.passes != "never" else []
-            again = "the next look asks again" if passing else "it is asked again in a day"
+            lasts = error.passes == "never"
+            passing += [] if lasts else [error]
+            again = "it is asked again in a day" if lasts else "the next look asks again"
             log.warning("%s: its names or timezone can't be read: %s; %s", account.address, logged(error), again)
             return None
 

@@ -59,7 +59,7 @@ def _telling(app: App) -> Telling:
         channels,
         items,
         app.accounts,
-        Outward(private=own.notify_private),
+        Outward(private=own.notify_private, allowed_by="EMAIL_ASSISTANT_NOTIFY_PRIVATE=true"),
         inbox_url=app.settings.inbox_url,
         contact=own.notify_contact,
         show_mail=own.notify_show_mail,

@@ -9,7 +9,7 @@ from email_assistant.accounts.account import Mode
 from email_assistant.app import App
 from email_assistant.inbox.items import Conflict
 from email_assistant.inbox.standing import taken_back
-from email_assistant.plugins import sites
+from email_assistant.plugins import mailbox_pages, sites
 from email_assistant.web.dependencies import Assistant
 from email_assistant.web.rendering import render
 from email_assistant.web.routers import for_pages
@@ -53,6 +53,6 @@ async def _page(app: App, refusal: Conflict | None = None, back: int = 0) -> Res
         modes=MODES,
         past_mail=app.settings.past_mail,
         accounts=[(account, await app.usage.today(account)) for account in found],
-        mailbox_pages=[each.of_mailbox for each in sites() if each.of_mailbox],
+        mailbox_pages=mailbox_pages(),
         sections=[await each.on_accounts(app) for each in sites() if each.on_accounts],
     )

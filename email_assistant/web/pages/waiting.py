@@ -12,7 +12,7 @@ from email_assistant.app import App
 from email_assistant.inbox.describe import above
 from email_assistant.inbox.items import Invalid, Item, NoItem
 from email_assistant.inbox.listing import STATUSES
-from email_assistant.plugins import sites
+from email_assistant.plugins import mailbox_pages
 from email_assistant.web.dependencies import Assistant
 from email_assistant.web.pages.answered import BY, Answered, each, just_answered
 from email_assistant.web.pages.listing import AGES, SORTS, Listed, Listing, Text, zones
@@ -137,7 +137,7 @@ async def _page(
         failed=failed,
         above=list(above(items, failed)),
         steps=start.steps(accounts),
-        mailbox_pages=[each.of_mailbox for each in sites() if each.of_mailbox],
+        mailbox_pages=mailbox_pages(),
         today="" if items else await start.today(accounts),
         results=results,
         ticked=ticked,

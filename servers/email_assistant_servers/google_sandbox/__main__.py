@@ -147,6 +147,7 @@ def _serve_from(store: Store, options: argparse.Namespace, found: Survey | None)
         log_config=None,
         access_log=False,
         timeout_graceful_shutdown=2,
+        timeout_keep_alive=300,  # or an idle connection is closed in the moment in which it is used again
     )
     if correspondents:
         correspondents.start()
