@@ -13,9 +13,9 @@ from uuid import UUID
 import psycopg
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
-from email_assistant.accounts.account import Account, UnknownAccount
+from email_assistant.accounts.account import UnknownAccount
 from email_assistant.accounts.vault import VaultError
-from email_assistant.app import App, open_chat, open_memory, open_models, past_mails
+from email_assistant.app import App, open_chat, open_memory, open_models
 from email_assistant.db.checkpoints import FencedSaver
 from email_assistant.db.lease import LeaseLost, held
 from email_assistant.db.pool import fetched_together
@@ -31,13 +31,12 @@ from email_assistant.meters import went_wrong
 from email_assistant.model import BadAnswer, ModelDown, ModelFault, Models
 from email_assistant.outgoing.left_drafts import LeftDrafts
 from email_assistant.outgoing.letters import Mailer
-from email_assistant.plugins import Job, chores
+from email_assistant.plugins import Job, chores, features
 from email_assistant.settings import Settings
 from email_assistant.sync.backfill import Backfill
 from email_assistant.sync.mailbox import Mailboxes
 from email_assistant.sync.watch import Watches
 from email_assistant.tracing import keep_langsmith_off, tracing
-from email_assistant.triage.recorded import Recorded
 from email_assistant.usage import BudgetSpent
 from email_assistant.work.by_mail import ByMail
 from email_assistant.work.chat import Chat
@@ -46,12 +45,11 @@ from email_assistant.work.driver import Driver
 from email_assistant.work.due import DueWork
 from email_assistant.work.evidence import Evidence
 from email_assistant.work.faults import classify, tried
-from email_assistant.work.habits import Habits
 from email_assistant.work.heed import Heed
 from email_assistant.work.invoke import Invoker
 from email_assistant.work.labels import Labels
+from email_assistant.work.outcomes import Outcomes
 from email_assistant.work.polling import Polling
-from email_assistant.work.precedents import Precedents
 from email_assistant.work.retention import Retention
 from email_assistant.work.runs import Runs
 from email_assistant.work.settle import Settler
@@ -61,8 +59,8 @@ from email_assistant.work.tasks import Due, Handlers
 if TYPE_CHECKING:
     from email_assistant.agents.mail.graph import MailAgent
     from email_assistant.agents.mail.own_letters import OwnLetters
+    from email_assistant.agents.mail.run import Judge
     from email_assistant.model.tally import Tally
-    from email_assistant.triage.recorded import Recorded
     from email_assistant.work.handover import Handover
     from email_assistant.work.replay import Replay
 
@@ -96,7 +94,7 @@ class Daemon:
     memory: Memory
     retention: Retention
     chat: Chat
-    habits: Habits
+    judge: "Judge | None"
     _sweeps: set[asyncio.Task[object]] = field(default_factory=set, init=False)
     """Those under way."""
 
@@ -314,14 +312,10 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
         app.pool, conversations, runs, app.questions, app.ledger, app.clients, replies_per_day=settings.replies_per_day
     )
     evidence = Evidence(app.pool, app.accounts, app.recipients, memory, app.settings.hours, conversations)
-    rehearsed = past_mails(app)
-
-    async def history(account: Account) -> "Sequence[Recorded]":
-        return await rehearsed.history(account, account.own_addresses)
-
-    habits, past = Habits(app.pool, conversations, history, on=settings.habits), Precedents(app.pool, conversations)
+    judge = next((each.judge(app, conversations) for each in features() if each.judge), None)
+    outcomes = Outcomes(app.pool, conversations)
     own_letters = OwnLetters(app.pool, GateLedger(app.pool)) if settings.past_mail else None
-    agent = _mail_agent(app, app.models, memory, evidence, handover, habits, past, own_letters)
+    agent = _mail_agent(app, app.models, memory, evidence, handover, judge, outcomes, own_letters)
     drops_ended = settings.keep_checkpoints_days == 0
     saver = FencedSaver(app.pool, keeps_ends=not drops_ended)
     left_drafts = LeftDrafts(app.pool, settings.google_timeout_seconds)
@@ -387,12 +381,13 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
             memory,
             Retention(app.pool, runs, saver, settings, memory),
             open_chat(app, callbacks),
-            habits,
+            judge,
         )
         try:
             yield daemon
         finally:
-            await habits.aclose()
+            if judge:
+                await judge.aclose()
 
 
 @asynccontextmanager
@@ -423,8 +418,8 @@ def _mail_agent(
     memory: Memory,
     evidence: Evidence,
     settle: "Handover",
-    habits: Habits | None,
-    past: Precedents | None,
+    judge: "Judge | None",
+    outcomes: Outcomes | None,
     own_letters: "OwnLetters | None" = None,
 ) -> "MailAgent":
     from email_assistant.agents.mail.graph import MailAgent
@@ -440,8 +435,8 @@ def _mail_agent(
         GateLedger(app.pool),
         app.settings.max_steps,
         settle,
-        habits,
-        past,
+        judge,
+        outcomes,
         app.settings.when_spent == "rules",
         own_letters,
     )

@@ -13,6 +13,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
+from uuid import UUID
 
 from email_assistant.errors import AssistantError
 
@@ -93,6 +94,12 @@ class Feature:
     """A class of `FromEnvironment`: each of its fields is a variable of the program. `Settings.of` reads them."""
     site: Callable[[], Site] | None = None
     chores: Callable[[], Chores] | None = None
+    judge: Callable[[Any, Any], Any] | None = None
+    """Of the `App` and its `Conversations`: the `agents.mail.run.Judge` that is asked what a mail needs before the
+    model, or None; of several, the first that is found."""
+    lets_go: Callable[[Any, UUID, Sequence[UUID]], Awaitable[None]] | None = None
+    """What is counted of an account's conversations, by their ids, counts no more, in the transaction of the
+    `Connection` that deletes them. What lies in rows that belong to theirs goes by itself."""
 
 
 class BadPlugin(AssistantError):

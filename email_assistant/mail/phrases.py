@@ -2,6 +2,10 @@
 
 import re
 
+REPLY_SUBJECT = re.compile(r"(?:\s*+(?:re|aw|sv|antw|r|rif|odp|回复|答复)(?:\[\d+\])?\s*+[:：])", re.IGNORECASE)
+_PREFIXES = re.compile(
+    rf"(?<!\s)(?:{REPLY_SUBJECT.pattern}|\s*+(?:fwd?|wg|tr|rv|enc|vs|doorst)\s*+[:：])+\s*", re.IGNORECASE
+)
 FORWARD_SUBJECT = re.compile(r"\s*(?:fwd?|wg|tr|rv|enc|vs|vl|i|doorst|pd|转发|轉寄)\s*[:：]", re.IGNORECASE)
 FORWARD_MARK = re.compile(
     r"[-_ >]*(?:forwarded message|weitergeleitete nachricht|message transféré|mensaje reenviado|mensagem encaminhada"
@@ -229,3 +233,8 @@ ASKS = re.compile(
     re.IGNORECASE,
 )
 """By which a request may be told; scripts in which little fits into a prompt rely on it."""
+
+
+def subject_of_conversation(subject: str) -> str:
+    """What the subjects of a mail and of its answers have in common."""
+    return " ".join(_PREFIXES.sub("", subject, count=1).lower().split())

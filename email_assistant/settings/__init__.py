@@ -174,8 +174,6 @@ class Settings(Home):
     when_spent: Literal["wait", "rules"] = "wait"
     """What becomes of new mail when the budget is spent: it waits for midnight, or is sorted by its headers alone
     (automatic and bulk mail is ignored, all other mail is shown to you)."""
-    habits: bool = True
-    """Whether a class is given by what the person did with mail like it, without the model, once that is proven."""
     replies_per_day: int = Field(10, ge=1)
     """Replies to one correspondent within 24 hours, after which mail from them is only shown (stops reply loops)."""
     tracing: Literal["off", "langfuse", "otel"] = "off"

@@ -27,7 +27,7 @@ from email_assistant.google.gmail import Gmail, Message
 from email_assistant.google.quota import UNITS, Limits, Urgency, calls_are
 from email_assistant.mail.message import Mail
 from email_assistant.mail.parse import parse_gmail
-from email_assistant.triage.recorded import Recorded, in_order, is_own, kept, nameless
+from email_assistant.sync.recorded import Recorded, in_order, is_own, kept, nameless
 
 _MAIL: Final = TypeAdapter(Mail)
 _BATCH: Final = 32

@@ -13,7 +13,7 @@ from email_assistant.inbox.mails import CORRECTED, Class, Correction, MailRow, M
 from email_assistant.inbox.person import Enqueue
 from email_assistant.inbox.questions import Questions
 from email_assistant.mail.message import NOT_KEPT
-from email_assistant.work import judgements
+from email_assistant.work import outcomes
 
 _SQL = statements("work", "corrections.sql")
 
@@ -136,7 +136,7 @@ class Corrections:
         await runs.not_closed_with(conn, account_id, mail_id)
         await conn.execute(_SQL["keep"].encode(), (by, classification, account_id, mail_id))
         await mails.correct(conn, account_id, mail_id, classification, f"{CORRECTED}: {classification}")
-        await judgements.corrected(conn, account_id, mail_id, classification)
+        await outcomes.corrected(conn, account_id, mail_id, classification)
 
     async def _reopen(self, conn: Connection, account_id: UUID, mail_id: str, classification: Class) -> None:
         """Close the run that answers the mail, if it waits; other mails of that run are to be worked on again.

@@ -28,9 +28,9 @@ from email_assistant.memory import fires
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.profiles import lock as lock_profiles
 from email_assistant.memory.rules import PROFILES
+from email_assistant.plugins import features
 from email_assistant.sync.past_mails import forget_mails
 from email_assistant.usage import of_no_run
-from email_assistant.work import judgements
 
 _SQL = statements("work", "forgetting.sql")
 _AT_ONCE: Final = 100  # conversations in one transaction
@@ -275,7 +275,9 @@ async def let_go(conn: Connection, account_id: UUID, thread_ids: Sequence[UUID],
     mails = [*past, *await _found(conn, "mails", given, "gmail_id")]
     await conn.execute(_SQL["keep_away"].encode(), {"account": account_id, "mails": mails})
     await forget_mails(conn, account_id, past)
-    await judgements.let_go(conn, account_id, thread_ids)
+    for feature in features():
+        if feature.lets_go:
+            await feature.lets_go(conn, account_id, thread_ids)
     await of_no_run(conn, runs)
     await checkpoints.forget(conn, runs)
     await forget_in_log(conn, "ran", calls)

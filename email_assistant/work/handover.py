@@ -19,7 +19,7 @@ from email_assistant.meters import meters
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.sync.mails import store_earlier
 from email_assistant.work.conversations import Conversation, Conversations, conversation_text
-from email_assistant.work.judgements import recorded
+from email_assistant.work.outcomes import recorded
 from email_assistant.work.runs import Runs
 
 log = logging.getLogger(__name__)

@@ -26,7 +26,7 @@ from email_assistant.tools.send_email import LETTER
 from email_assistant.tools.spec import ToolError
 from email_assistant.work.conversations import Conversations, StoredMail, UnreadableMail, conversation_text, triage_text
 from email_assistant.work.handover import came_after, never_answered
-from email_assistant.work.precedents import precedents
+from email_assistant.work.outcomes import precedents
 
 What = Literal["triage", "drafts"]
 WHATS: Final[tuple[What, ...]] = ("triage", "drafts")

@@ -21,20 +21,33 @@ from statistics import median
 from time import perf_counter
 from typing import Final
 
+from email_assistant.features.rehearsal.habits.cascade import (
+    LIMITS,
+    Judgement,
+    is_checked,
+    may_decide,
+    nothing_proven,
+    take,
+)
+from email_assistant.features.rehearsal.habits.classifier import Classifier, TooFewOutcomes
+from email_assistant.features.rehearsal.habits.learned import (
+    FIRST,
+    GROWS,
+    Predecessor,
+    Truth,
+    foretell,
+    learn,
+    next_version,
+)
+from email_assistant.features.rehearsal.habits.study import Study
+from email_assistant.features.rehearsal.habits.words import IGNORE, NOTIFY, OUTCOMES, RESPOND
 from email_assistant.mail.address import Address
 from email_assistant.mail.message import Mail
 from email_assistant.memory.decisions import MOST, PastDecision
 from email_assistant.memory.replay import undone
 from email_assistant.memory.rules import Rule
 from email_assistant.memory.senders import deciding, stated
-from email_assistant.triage.cascade import LIMITS, Judgement, is_checked, may_decide, nothing_proven, take
-from email_assistant.triage.classifier import Classifier, TooFewOutcomes
-from email_assistant.triage.foretold import foretell
-from email_assistant.triage.learned import Predecessor, Truth, learn, next_version
-from email_assistant.triage.recorded import Recorded
-from email_assistant.triage.study import Study
-from email_assistant.triage.versions import FIRST, GROWS
-from email_assistant.triage.words import IGNORE, NOTIFY, OUTCOMES, RESPOND
+from email_assistant.sync.recorded import Recorded
 
 ADA: Final = "ada@home.example"
 BEGAN: Final = datetime(2026, 1, 5, 7, tzinfo=UTC)

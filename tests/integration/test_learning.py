@@ -18,7 +18,7 @@ from email_assistant.inbox.refinements import REFINEMENTS, Refined
 from email_assistant.memory.decisions import decisions
 from email_assistant.memory.rules import PROFILES
 from email_assistant.web.app import create_api
-from email_assistant.work.judgements import Judgements
+from email_assistant.work.outcomes import Outcomes
 from tests.doubles.daemon import Daemon
 from tests.doubles.google import Google
 from tests.doubles.model import Model, ModelRequest, tool
@@ -338,7 +338,7 @@ class TestDismissing:
         assert (await rules(home), model.calls("memory"), home.google.sent) == ([], [], [])
         assert await decisions(home.app.pool, home.account_id) == []
         await home.sql("update mails set received_at = received_at - interval '15 days', triaged_at = '-infinity'")
-        await Judgements(home.app.pool).settle(home.account_id)
+        await Outcomes(home.app.pool, home.works.conversations).settle(home.account_id)
         assert await home.sql("select truth from judgements") == [{"truth": None}] * 4
 
     @pytest.mark.parametrize(("first", "then"), [("done", "ignore"), ("ignore", "done")])

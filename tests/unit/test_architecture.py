@@ -30,7 +30,7 @@ FLOORS = [
     {"app", "metrics"},
     {"home", "work", "sync"},
     {"agents"},
-    {"bounces", "tools", "gate", "inbox", "memory", "model", "trail", "triage"},
+    {"bounces", "tools", "gate", "inbox", "memory", "model", "trail"},
     {"outgoing"},
     {"accounts", "usage"},
     {"google", "mail", "db", "outward", "settings", "programs", "telemetry", "tracing"},

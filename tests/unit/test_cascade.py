@@ -7,14 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from email_assistant.features.rehearsal.habits.cascade import (
+    MISSED,
+    ONE_IN,
+    WRONG,
+    Judgement,
+    is_checked,
+    may_decide,
+    prove,
+)
+from email_assistant.features.rehearsal.habits.learned import NEWEST, REPLAYED, Predecessor, Truth, learn, next_version
+from email_assistant.features.rehearsal.habits.study import Study
+from email_assistant.features.rehearsal.habits.words import IGNORE, NOTIFY, OUTCOMES, RESPOND
 from email_assistant.mail.address import Address
 from email_assistant.mail.message import Mail
-from email_assistant.triage.cascade import MISSED, ONE_IN, WRONG, Judgement, is_checked, may_decide, prove
-from email_assistant.triage.learned import Predecessor, Truth, learn, next_version
-from email_assistant.triage.recorded import Recorded
-from email_assistant.triage.study import Study
-from email_assistant.triage.versions import NEWEST, REPLAYED
-from email_assistant.triage.words import IGNORE, NOTIFY, OUTCOMES, RESPOND
+from email_assistant.sync.recorded import Recorded
 
 BEGAN = datetime(2026, 1, 5, tzinfo=UTC)
 ADA = "ada@example.com"

@@ -6,14 +6,13 @@ from random import Random
 
 import pytest
 
+from email_assistant.features.rehearsal.habits.learned import FIRST, Foretold, foretell
+from email_assistant.features.rehearsal.habits.pairing import WITHIN
+from email_assistant.features.rehearsal.habits.study import Study
+from email_assistant.features.rehearsal.habits.words import IGNORE, NOTIFY, RESPOND
 from email_assistant.mail.address import Address
 from email_assistant.mail.message import Mail
-from email_assistant.triage.foretold import Foretold, foretell
-from email_assistant.triage.pairing import WITHIN
-from email_assistant.triage.recorded import Recorded
-from email_assistant.triage.study import Study
-from email_assistant.triage.versions import FIRST
-from email_assistant.triage.words import IGNORE, NOTIFY, RESPOND
+from email_assistant.sync.recorded import Recorded
 
 BEGAN = datetime(2026, 1, 5, tzinfo=UTC)
 ADA = "ada@example.com"

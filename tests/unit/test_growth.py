@@ -19,6 +19,9 @@ import pytest
 from email_assistant.agents.mail import own_letters
 from email_assistant.agents.mail.own_letters import OwnLetter
 from email_assistant.errors import AssistantError
+from email_assistant.features.rehearsal.habits import facts as triage_facts
+from email_assistant.features.rehearsal.habits.correspondence import Correspondence
+from email_assistant.features.rehearsal.habits.pairing import Pairing
 from email_assistant.gate import answers, figures, provenance, spans, verbs
 from email_assistant.gate.answers import answer
 from email_assistant.gate.call import Proposed, Subject
@@ -46,6 +49,7 @@ from email_assistant.mail.lookalike import People
 from email_assistant.mail.message import Mail
 from email_assistant.mail.parse import parse_bytes, parse_gmail, without_files
 from email_assistant.mail.passages import passages, unwrapped
+from email_assistant.mail.phrases import subject_of_conversation
 from email_assistant.mail.prompt import delimited, for_prompt, rule, shorten_blocks
 from email_assistant.mail.rich import NotShown, sanitised
 from email_assistant.mail.stored import StoredTexts, history_of
@@ -56,12 +60,9 @@ from email_assistant.memory.learn import named, strangers
 from email_assistant.memory.rules import Rule
 from email_assistant.memory.senders import sender_rule
 from email_assistant.model.structured import read_object
+from email_assistant.sync.recorded import Recorded
 from email_assistant.tools.spoken_times import spoken_times
 from email_assistant.trail.chat_tools import _matching
-from email_assistant.triage import facts as triage_facts
-from email_assistant.triage.correspondence import Correspondence, subject_of_conversation
-from email_assistant.triage.pairing import Pairing
-from email_assistant.triage.recorded import Recorded
 from email_assistant_servers.google_sandbox import mime as sandbox
 
 Reader = Callable[[str], object]

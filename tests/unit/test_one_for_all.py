@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from email_assistant.work.judgements import OneForAll
+from email_assistant.work.outcomes import OneForAll
 
 
 async def test_it_is_done_once_for_all_who_ask_while_it_is_done() -> None:

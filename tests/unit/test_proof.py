@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from email_assistant.triage.proof import FIRST_LOOK, PARTS, Proof, interval, lower_bound, upper_bound
+from email_assistant.features.rehearsal.habits.proof import FIRST_LOOK, PARTS, Proof, interval, lower_bound, upper_bound
 
 LIMIT = 0.05
 KIND, CLAIM = "decided", "wrong"

@@ -50,7 +50,7 @@ class MailAgent(Assistant):
 
     settle: Settle
     habits: Judge | None
-    past: Recall | None
+    outcomes: Recall | None
     """Both None where nothing is to be gone by but the model, as in a replay."""
     sorts_by_rules: bool
     """Whether mail is sorted by its headers alone when the budget for the model is spent, rather than left waiting."""
@@ -195,11 +195,14 @@ class MailAgent(Assistant):
         rules = believed(in_force, forged=run["sender"] == "")
         if found := deciding(rules, run["sender"]):
             return _by_rules(found)
+        if self.outcomes:
+            await self.outcomes.settle(UUID(run["account_id"]))
         thought = await self.habits(run, lease) if self.habits else None
         if thought and thought.decides and not thought.checked:
             return _by_habits(thought)
         try:
-            triage = await self.ask_model(run, rules, await self.past(run, lease) if self.past else ())
+            alike = await self.outcomes.decided_alike(run, lease) if self.outcomes else ()
+            triage = await self.ask_model(run, rules, alike)
         except BudgetSpent:
             if thought and thought.decides:
                 return _by_habits(thought)

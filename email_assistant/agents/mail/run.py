@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NotRequired, Protocol, TypedDict
+from uuid import UUID
 
 from email_assistant.agents.mail.prompts import Classification, Precedent
 from email_assistant.db.lease import Lease
@@ -102,18 +103,26 @@ class Sorted:
 
 
 class Judge(Protocol):
-    """The stage that has learned what the person does with their mail."""
+    """A stage that has learned what the person does with their mail, and is asked before the model."""
 
     def __call__(self, run: Mapping[str, Any], lease: Lease, /) -> Awaitable[Thought | None]:
         """What it thinks of the run's mail; None if it knows too little, or is still learning."""
         ...
 
+    def aclose(self) -> Awaitable[None]:
+        """Learn no more."""
+        ...
+
 
 class Recall(Protocol):
-    """The person's own decisions."""
+    """What mail turned out to need."""
 
-    def __call__(self, run: Mapping[str, Any], lease: Lease) -> Awaitable[Sequence[Precedent]]:
-        """A few of those on mail like the run's; none where none is."""
+    def settle(self, account_id: UUID) -> Awaitable[None]:
+        """Note what has become known of an account's mails: a judge and the model go by it."""
+        ...
+
+    def decided_alike(self, run: Mapping[str, Any], lease: Lease) -> Awaitable[Sequence[Precedent]]:
+        """A few decisions of the person's own on mail like the run's; none where none is."""
         ...
 
 

@@ -1,13 +1,42 @@
 """What the assistant would have shown of one's own past mail, and proposed to it, beside what one did; and how well it
 does on labelled mail and by the letters that went out."""
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from uuid import UUID
+
 from typer import Typer
 
 from email_assistant.plugins import Feature, Site
 
+if TYPE_CHECKING:
+    from email_assistant.app import App
+    from email_assistant.db.pool import Connection
+    from email_assistant.features.rehearsal.habits.judge import Habits
+    from email_assistant.features.rehearsal.settings import RehearsalSettings
+    from email_assistant.work.conversations import Conversations
+
 
 def feature() -> Feature:
-    return Feature(add_commands=_add_commands, site=_site)
+    return Feature(add_commands=_add_commands, settings=_settings, site=_site, judge=_judge, lets_go=_let_go)
+
+
+def _settings() -> "type[RehearsalSettings]":
+    from email_assistant.features.rehearsal.settings import RehearsalSettings
+
+    return RehearsalSettings
+
+
+def _judge(app: "App", conversations: "Conversations") -> "Habits | None":
+    from email_assistant.features.rehearsal.habits.judge import open_judge
+
+    return open_judge(app, conversations)
+
+
+async def _let_go(conn: "Connection", account_id: UUID, thread_ids: Sequence[UUID]) -> None:
+    from email_assistant.features.rehearsal.habits.judgements import let_go
+
+    await let_go(conn, account_id, thread_ids)
 
 
 def _add_commands(app: Typer) -> None:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from email_assistant.features.rehearsal.ways import Way
     from email_assistant.settings import Settings
     from email_assistant.sync.past_mails import PastMails, ToRead
-    from email_assistant.triage.recorded import Recorded
+    from email_assistant.sync.recorded import Recorded
 
 Mbox = Annotated[Path, typer.Option(metavar="FILE", help="Your mail, the sent mail too: an .mbox export.")]
 Addresses = Annotated[

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from email_assistant.errors import AssistantError
+from email_assistant.features.rehearsal.habits.proof import RISK
 from email_assistant.mail.survival import Survival, survival
 from email_assistant.trail.activity import ApprovedLetter
-from email_assistant.triage.proof import RISK
 
 
 class NoLetters(AssistantError):

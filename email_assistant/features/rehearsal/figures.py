@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from email_assistant.triage.proof import interval
+from email_assistant.features.rehearsal.habits.proof import interval
 
 _BINS: Final = 5
 

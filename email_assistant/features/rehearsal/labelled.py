@@ -13,13 +13,13 @@ from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 
 from email_assistant.agents.mail.prompts import Triage, triage_prompt
 from email_assistant.errors import AssistantError
+from email_assistant.features.rehearsal.habits.words import OUTCOMES
 from email_assistant.mail.address import Address, parse_addresses
 from email_assistant.mail.excerpt import tokens
 from email_assistant.mail.history import new_text
 from email_assistant.mail.message import Mail
 from email_assistant.model import BadAnswer, Models
 from email_assistant.model.several import several
-from email_assistant.triage.words import OUTCOMES
 from email_assistant.work.conversations import StoredMail, triage_text
 
 NO_ANSWER: Final = "no answer"

@@ -18,9 +18,9 @@ from email_assistant.features.rehearsal.walk import Judged
 from email_assistant.mail.survival import Survival, survival
 from email_assistant.memory.profiles import Memory
 from email_assistant.model import Models
+from email_assistant.sync.recorded import Recorded
 from email_assistant.tools.registry import Registry
 from email_assistant.tracing import keep_langsmith_off
-from email_assistant.triage.recorded import Recorded
 from email_assistant.work.conversations import StoredMail, conversation_text
 
 _LETTER: Final = "send_email_tool"

@@ -9,13 +9,13 @@ from random import Random
 from typing import Final, Literal
 
 from email_assistant.features.rehearsal.figures import Bin, calibration
+from email_assistant.features.rehearsal.habits.cascade import Judgement, is_checked, may_decide, nothing_proven, take
+from email_assistant.features.rehearsal.habits.classifier import TooFewOutcomes
+from email_assistant.features.rehearsal.habits.correspondence import Correspondence
+from email_assistant.features.rehearsal.habits.learned import FIRST, GROWS
+from email_assistant.features.rehearsal.habits.proof import THRESHOLDS, Proof, interval, upper_bound
+from email_assistant.features.rehearsal.habits.words import IGNORE, OUTCOMES, RESPOND, by_rules
 from email_assistant.features.rehearsal.labelled import Labelled, NoLabelledMail
-from email_assistant.triage.cascade import Judgement, is_checked, may_decide, nothing_proven, take
-from email_assistant.triage.classifier import TooFewOutcomes
-from email_assistant.triage.correspondence import Correspondence
-from email_assistant.triage.proof import THRESHOLDS, Proof, interval, upper_bound
-from email_assistant.triage.versions import FIRST, GROWS
-from email_assistant.triage.words import IGNORE, OUTCOMES, RESPOND, by_rules
 
 Stage = Literal["rules", "classifier", "model", "cascade"]
 STAGES: Final[tuple[Stage, ...]] = ("rules", "classifier", "model", "cascade")
@@ -121,8 +121,8 @@ def _trained(training: Sequence[Labelled], data: Sequence[Labelled]) -> list[_Ju
 def judge(training: Sequence[Labelled], data: Sequence[Labelled]) -> list[tuple[str, float]]:
     """What a classifier of the training mails says that each of the others needs, and how probable that is. Raises
     TooFewOutcomes."""
-    from email_assistant.triage.classifier import train
-    from email_assistant.triage.words import rows
+    from email_assistant.features.rehearsal.habits.classifier import train
+    from email_assistant.features.rehearsal.habits.words import rows
 
     classifier = train(
         [_facts(each) for each in training],

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from email_assistant.triage.proof import interval
+from email_assistant.features.rehearsal.habits.proof import interval
 
 if TYPE_CHECKING:
     from email_assistant.features.rehearsal.drafts import Drafted, KeptLetters

@@ -10,10 +10,11 @@ from statistics import median
 from typing import Final
 
 from email_assistant.features.rehearsal.figures import Bin, calibration
+from email_assistant.features.rehearsal.habits.classifier import OF_EACH
+from email_assistant.features.rehearsal.habits.learned import FIRST
 from email_assistant.features.rehearsal.walk import ANSWERED, Judged, Progress, Walked, walk
 from email_assistant.features.rehearsal.ways import Way, beside
-from email_assistant.triage.recorded import NoHistory, Recorded
-from email_assistant.triage.versions import FIRST, OF_EACH
+from email_assistant.sync.recorded import NoHistory, Recorded
 
 MONTH: Final = timedelta(days=30.4)
 USUAL_MONTHS: Final = 6

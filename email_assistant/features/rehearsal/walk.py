@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from email_assistant.features.rehearsal.habits.classifier import OF_EACH
+from email_assistant.features.rehearsal.habits.correspondence import Correspondence
+from email_assistant.features.rehearsal.habits.learned import FIRST, GROWS
+from email_assistant.features.rehearsal.habits.pairing import WITHIN, Pairing
 from email_assistant.mail.message import Mail
-from email_assistant.triage.correspondence import Correspondence, subject_of_conversation
-from email_assistant.triage.pairing import WITHIN, Pairing
-from email_assistant.triage.recorded import Recorded
-from email_assistant.triage.versions import FIRST, GROWS, OF_EACH
+from email_assistant.mail.phrases import subject_of_conversation
+from email_assistant.sync.recorded import Recorded
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-    from email_assistant.triage.classifier import Classifier
+    from email_assistant.features.rehearsal.habits.classifier import Classifier
 
 ANSWERED: Final = "answered"
 LEFT: Final = "left"
@@ -127,7 +129,7 @@ def walk(
     given back; how people write to each other is known on each day up to that day all the same."""
     from threadpoolctl import threadpool_limits
 
-    from email_assistant.triage.words import rows
+    from email_assistant.features.rehearsal.habits.words import rows
 
     mails = [entry.mail for entry in entries if not entry.own]
     walker = _Walker(own, rows(mails) if mails else None, until)
@@ -219,7 +221,7 @@ class _Walker:
                 self._train()
 
     def _train(self) -> None:
-        from email_assistant.triage.classifier import train
+        from email_assistant.features.rehearsal.habits.classifier import train
 
         known = self.all[: self._settled]
         outcomes = [ANSWERED if each.answered else LEFT for each in known]

@@ -7,9 +7,9 @@ from math import sqrt
 from typing import Final
 
 from email_assistant.features.rehearsal.figures import roc_auc
+from email_assistant.features.rehearsal.habits.proof import RISK, interval, lower_bound
 from email_assistant.features.rehearsal.walk import ENOUGH, Judged, Progress, addressed_to_few, walk
-from email_assistant.triage.proof import RISK, interval, lower_bound
-from email_assistant.triage.recorded import NoHistory, Recorded
+from email_assistant.sync.recorded import NoHistory, Recorded
 
 FIRST_PART: Final = 0.6
 """The share of the received mails, the oldest, that is learned from; the rest is judged."""

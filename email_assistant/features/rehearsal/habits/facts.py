@@ -7,9 +7,8 @@ from datetime import datetime
 from typing import Final
 
 from email_assistant.mail.message import Mail
-from email_assistant.mail.phrases import ASKS, FORWARD_SUBJECT
+from email_assistant.mail.phrases import ASKS, FORWARD_SUBJECT, REPLY_SUBJECT
 
-REPLY_SUBJECT: Final = re.compile(r"(?:\s*+(?:re|aw|sv|antw|r|rif|odp|回复|答复)(?:\[\d+\])?\s*+[:：])", re.IGNORECASE)
 NO_REPLY: Final = re.compile(r"no[-_.]?reply|do[-_.]?not[-_.]?reply|notifications?|alerts?|bounce|mailer|daemon|auto")
 _MASS: Final = re.compile(r"news|info|offer|deal|promo|market|sales|support|team|updates?|digest|announce|list|admin")
 _TAIL: Final = 400  # characters, where requests stand

@@ -1,4 +1,4 @@
--- What the stage that learned from the person thought of mail, and what was right; `judgements.py` says what each is for.
+-- What was thought of each mail before the model was asked, and what the mail turned out to need, for `outcomes.py`.
 
 -- name: record
 insert into judgements (account_id, mail_id, user_id, thought, confidence, version, decided, checked)
@@ -24,7 +24,7 @@ open as materialized (
     where account_id = %(account)s and truth is not null and made_at > statement_timestamp() - interval '15 days'),
 unsettled as materialized (
     -- Each by its key: the planner would rather read all mail, and so below with all that was decided.
-    select o.mail_id, o.truth, o.known_at, o.known_by, ({taught_before}) as taught, m.*
+    select o.mail_id, o.truth, o.known_at, o.known_by, m.*
     from open o cross join lateral (
         select thread_id, sender, received_at, triaged_at, classification, put_away from mails
         where account_id = %(account)s and gmail_id = o.mail_id and classification is not null offset 0) as m),
@@ -66,55 +66,15 @@ found as (
         and not exists (  -- whoever put it away has not been silent
             select from inbox_items i where i.account_id = %(account)s and i.mail_id = unsettled.mail_id
             and i.status = 'applied' and not i.teaches and i.decision->>'type' = 'ignore' and i.decided_by <> %(expiry)s)
-    ) as each order by mail_id, rank, place),
-settled as (
-    update judgements j set truth = f.truth, known_by = f.by, known_at = f.at from unsettled u join found f using (mail_id)
-    where (f.truth, f.by) is distinct from (u.truth, u.known_by)
-    and j.account_id = %(account)s and j.mail_id = u.mail_id
-    returning ({teaches})::int - (u.truth is not null and u.taught)::int as more)
-select coalesce((select json_agg(json_build_object('version', version, 'examples', examples, 'kept', kept)
-                                 order by version) from classifiers where account_id = %(account)s), '[]') as versions,
-       (select count(*) from judgements j where account_id = %(account)s and truth is not null and ({teaches}))
-       + (select coalesce(sum(more), 0) from settled) as known
+    ) as each order by mail_id, rank, place)
+update judgements j set truth = f.truth, known_by = f.by, known_at = f.at from unsettled u join found f using (mail_id)
+where (f.truth, f.by) is distinct from (u.truth, u.known_by)
+and j.account_id = %(account)s and j.mail_id = u.mail_id
 
--- name: standing
--- How much is known.
-select count(*) as known, (select count(*) from past_judgements where account_id = %(account)s) as past
-from judgements where account_id = %(account)s and truth is not null
-
--- name: since
--- What has become known after a place in the order in which the live mail is a case.
-select mail_id, thought, confidence, truth, decided, checked, known_at, exists (
-           select from past_judgements p where p.account_id = j.account_id and p.gmail_id = j.mail_id) as is_past
-from judgements j where account_id = %(account)s and truth is not null
-and (known_at, mail_id) > (%(at)s::timestamptz, %(mail)s) order by known_at, mail_id
-
--- name: past
-select thought, confidence, truth, false as decided, false as checked, true as past
-from past_judgements where account_id = %(account)s order by known_at, gmail_id
-
--- name: foretold
-insert into past_judgements (account_id, gmail_id, user_id, thought, confidence, version, truth, known_at)
-select distinct on (mail_id) p.account_id, p.gmail_id, p.user_id, thought, confidence, version, truth, known_at
-from unnest(%s::text[], %s::text[], %s::float[], %s::timestamptz[], %s::text[], %s::timestamptz[])
-     as found (mail_id, thought, confidence, version, truth, known_at)
-join past_mails p on coalesce(p.content->>'message_id', '<' || p.gmail_id || '@no-message-id>') = mail_id
-where p.account_id = %s order by mail_id, p.gmail_id
-on conflict do nothing
-
--- name: taught
-select mail_id, truth, known_at from judgements j
-where account_id = %s and truth is not null and ({teaches})
-order by known_at, mail_id
-
--- name: tried
-insert into classifiers (account_id, version, user_id, examples, kept, why)
-select id, %(version)s, user_id, %(examples)s, %(kept)s, %(why)s from accounts where id = %(account)s
-on conflict do nothing
-
--- name: let_go
--- A version is due to be learned anew by how much it had to learn from: of that these are missing from now on.
-update classifiers c set examples = greatest(0, c.examples - gone.n) from classifiers o cross join lateral (
-    select count(*)::int as n from judgements j join mails m on m.account_id = j.account_id and m.gmail_id = j.mail_id
-    where m.thread_id = any(%(threads)s) and j.truth is not null and j.known_at <= o.version and ({teaches})) as gone
-where o.account_id = %(account)s and c.account_id = o.account_id and c.version = o.version and gone.n > 0
+-- name: decided
+-- The person's newest decisions on other mail: what they said of it, and what they answered.
+select m.sender, m.subject, j.truth from judgements j
+join mails m on m.account_id = j.account_id and m.gmail_id = j.mail_id
+where j.account_id = %(account)s and j.truth is not null and j.known_by in ('corrected', 'said', 'answered')
+and j.mail_id <> %(mail)s and (%(by)s::timestamptz is null or j.known_at <= %(by)s)
+order by j.known_at desc, j.mail_id limit 300

@@ -1,10 +1,10 @@
 """The stage of triage that has learned what the person does with mail: a classifier of each account, trained in the
-background, which decides by itself only what it is proven to get right (triage/proof.py)."""
+background, which decides by itself only what it is proven to get right (proof.py)."""
 
 import asyncio
 import logging
 from bisect import bisect_right
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -15,19 +15,22 @@ from uuid import UUID
 from email_assistant.accounts.account import Account
 from email_assistant.agents.mail.prompts import Classification
 from email_assistant.agents.mail.run import Thought
+from email_assistant.app import App, past_mails
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Pool, fetched
 from email_assistant.errors import logged
-from email_assistant.triage.cascade import is_checked, may_decide
-from email_assistant.triage.pairing import WITHIN
-from email_assistant.triage.recorded import Recorded, kept, nameless
-from email_assistant.triage.versions import FIRST, GROWS
+from email_assistant.features.rehearsal.habits.cascade import is_checked, may_decide
+from email_assistant.features.rehearsal.habits.judgements import Basis, Judgements, Version
+from email_assistant.features.rehearsal.habits.learned import FIRST, GROWS
+from email_assistant.features.rehearsal.habits.pairing import WITHIN
+from email_assistant.features.rehearsal.settings import RehearsalSettings
+from email_assistant.sync.past_mails import PastMails
+from email_assistant.sync.recorded import Recorded, kept, nameless
 from email_assistant.work.conversations import Conversations, UnreadableMail, read_mails
-from email_assistant.work.judgements import Judgements, Version
 
 if TYPE_CHECKING:
-    from email_assistant.triage.classifier import Classifier
-    from email_assistant.triage.study import Study
+    from email_assistant.features.rehearsal.habits.classifier import Classifier
+    from email_assistant.features.rehearsal.habits.study import Study
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -38,8 +41,6 @@ _DONE: Final[Mapping[Classification, str]] = {
     "ignore": "ignored", "notify": "only to be seen", "respond": "to be answered",
 }  # fmt: skip
 
-History = Callable[[Account], Awaitable[Sequence[Recorded]]]
-"""What a rehearsal has read of an account's mail, in the order of time."""
 Place = tuple[datetime, str]
 """Of a mail in its account: when it came, and Gmail's id."""
 
@@ -59,28 +60,22 @@ class Habits:
     """Implements `agents.mail.run.Judge`. What has been learned stands in this process alone; another one that lacks it
     learns it from the same rows, and the model is asked meanwhile."""
 
-    def __init__(self, pool: Pool, conversations: Conversations, history: History, *, on: bool) -> None:
-        """
-        Args:
-            on: whether anything is learned, thought or decided so at all.
-        """
-        self._on = on
+    def __init__(self, pool: Pool, conversations: Conversations, past: PastMails) -> None:
+        """`past`: what rehearsals have read."""
         self._pool = pool
         self._conversations = conversations
-        self._history = history
+        self._past = past
         self._judgements = Judgements(pool)
         self._students: dict[UUID, _Student] = {}
         self._learning: dict[UUID, asyncio.Task[None]] = {}
         self._one_at_a_time = asyncio.Lock()  # learning takes a core and memory
 
     async def __call__(self, run: Mapping[str, Any], lease: Lease) -> Thought | None:
-        if not self._on:
-            return None
         conversation = self._conversations.under(lease)
         account = conversation.account
-        versions, known = await self._judgements.settle(account.id)
-        student = self._student(account, versions, known)
-        if student is None:
+        basis = await self._judgements.basis(account.id)
+        student = self._student(account, basis)
+        if student is None or basis.proof is None:
             return None
         mail = kept(await self._conversations.letter(conversation, run["mail"]))
         at = conversation.mail(run["mail"]).received_at
@@ -88,7 +83,7 @@ class Habits:
             await self._catch_up(student, account.id, (at, run["mail"]))
             found, confidence = await asyncio.to_thread(student.study.judge, student.classifier, mail, at)
         outcome = cast("Classification", found)
-        decides = may_decide(await self._judgements.proof(account.id), outcome, confidence)
+        decides = may_decide(basis.proof, outcome, confidence)
         why = _why(outcome, student.study.alike(mail, outcome))
         return Thought(outcome, confidence, student.version, decides, decides and is_checked(run["mail"]), why)
 
@@ -101,12 +96,13 @@ class Habits:
             task.cancel()
         await asyncio.gather(*self._learning.values(), return_exceptions=True)
 
-    def _student(self, account: Account, versions: Sequence[Version], known: int) -> _Student | None:
+    def _student(self, account: Account, basis: Basis) -> _Student | None:
         """Who has learned what is to be gone by; None as long as nobody has. What is to be learned is begun."""
+        versions = basis.versions
         last = next((each for each in reversed(versions) if each.kept), None)
         student = self._students.get(account.id)
         has_learned = last is not None and student is not None and student.version == last.version
-        is_due = known >= max(FIRST, GROWS * versions[-1].examples if versions else 0)
+        is_due = basis.examples >= max(FIRST, GROWS * versions[-1].examples if versions else 0)
         if (is_due or (last and not has_learned)) and account.id not in self._learning:
             task = asyncio.create_task(self._learn(account, last, is_due=is_due))
             self._learning[account.id] = task
@@ -123,10 +119,9 @@ class Habits:
             )
 
     async def _study(self, account: Account, last: Version | None, *, is_due: bool) -> None:
-        from email_assistant.triage.classifier import TooFewOutcomes
-        from email_assistant.triage.foretold import foretell
-        from email_assistant.triage.learned import Predecessor, learn, next_version
-        from email_assistant.triage.study import Study
+        from email_assistant.features.rehearsal.habits.classifier import TooFewOutcomes
+        from email_assistant.features.rehearsal.habits.learned import Predecessor, foretell, learn, next_version
+        from email_assistant.features.rehearsal.habits.study import Study
 
         taught = await self._judgements.taught(account.id)
         study = Study(account.own_addresses, {each.mail_id: each.truth for each in taught})
@@ -153,7 +148,7 @@ class Habits:
 
     async def _before(self, account: Account) -> Sequence[Recorded]:
         """Mail that is known from a rehearsal alone. Labels tell what became of it only where there was time."""
-        entries = await self._history(account)
+        entries = await self._past.history(account, account.own_addresses)
         if not entries:
             return ()
         query = "select gmail_id, content->>'message_id' as id from mails where account_id = %s"
@@ -189,6 +184,11 @@ class Habits:
                and (received_at, gmail_id) < (%s::timestamptz, %s) order by received_at, gmail_id limit %s""",
             (account_id, *("-infinity" if after is _BEGINNING else after[0], after[1]), *upto, _BATCH),
         )
+
+
+def open_judge(app: App, conversations: Conversations) -> Habits | None:
+    """None: the person wants nothing learned so."""
+    return Habits(app.pool, conversations, past_mails(app)) if app.settings.of(RehearsalSettings).habits else None
 
 
 async def _beside(work: Callable[[], T]) -> T:

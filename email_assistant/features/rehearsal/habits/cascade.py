@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
-from email_assistant.triage.proof import Proof
-from email_assistant.triage.words import IGNORE, NOTIFY, RESPOND
+from email_assistant.features.rehearsal.habits.proof import Proof
+from email_assistant.features.rehearsal.habits.words import IGNORE, NOTIFY, RESPOND
 
 WRONG: Final = "of another class"
 MISSED: Final = "ignored, and an answer was needed"

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from email_assistant.features.rehearsal.habits.facts import recipients
 from email_assistant.mail.message import Mail
-from email_assistant.triage.facts import recipients
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

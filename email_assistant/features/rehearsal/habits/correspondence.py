@@ -9,12 +9,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
+from email_assistant.features.rehearsal.habits.facts import facts, recipients
 from email_assistant.mail.message import Mail
-from email_assistant.triage.facts import REPLY_SUBJECT, facts, recipients
+from email_assistant.mail.phrases import subject_of_conversation
 
-_PREFIXES: Final = re.compile(
-    rf"(?<!\s)(?:{REPLY_SUBJECT.pattern}|\s*+(?:fwd?|wg|tr|rv|enc|vs|doorst)\s*+[:：])+\s*", re.IGNORECASE
-)
 _NAME: Final = re.compile(r"[^\W\d_]{3,}")
 _THREAD: Final = timedelta(days=30)
 """Mails of one subject that are further apart belong to two conversations."""
@@ -25,11 +23,6 @@ _PRIOR: Final = 4.0
 _LONG_AGO: Final = 400.0  # days
 _USUAL: Final = 0.2
 """The share that is answered where nothing is known."""
-
-
-def subject_of_conversation(subject: str) -> str:
-    """What the subjects of a mail and of its answers have in common."""
-    return " ".join(_PREFIXES.sub("", subject, count=1).lower().split())
 
 
 @dataclass(slots=True)

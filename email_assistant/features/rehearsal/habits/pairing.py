@@ -13,12 +13,11 @@ from itertools import islice
 from typing import Final
 from zlib import crc32
 
+from email_assistant.features.rehearsal.habits.facts import recipients
 from email_assistant.mail.introductions import quotes_another
 from email_assistant.mail.message import Mail, reply_addresses
-from email_assistant.mail.phrases import FORWARD_SUBJECT
-from email_assistant.triage.correspondence import subject_of_conversation
-from email_assistant.triage.facts import REPLY_SUBJECT, recipients
-from email_assistant.triage.recorded import Recorded
+from email_assistant.mail.phrases import FORWARD_SUBJECT, REPLY_SUBJECT, subject_of_conversation
+from email_assistant.sync.recorded import Recorded
 
 WITHIN: Final = timedelta(days=14)
 """An answer comes within this time, or is none."""

@@ -10,10 +10,11 @@ import pytest
 
 from email_assistant.app import past_mails
 from email_assistant.db.lease import Lease
+from email_assistant.features.rehearsal.habits.cascade import is_checked
+from email_assistant.features.rehearsal.habits.judge import Habits
+from email_assistant.features.rehearsal.habits.judgements import Judgements
 from email_assistant.inbox.mails import MailRow
 from email_assistant.trail.story import Trail
-from email_assistant.triage.cascade import is_checked
-from email_assistant.work.judgements import Judgements
 from tests.benchmark.tokens import count_tokens
 from tests.doubles.google import Google
 from tests.doubles.model import Model
@@ -99,7 +100,8 @@ async def learned(home: Home, google: Google, model: Model) -> Post:
     post = Post(home, google, model)
     mail, asked = await post.arrives(CI)
     assert (mail.stage, asked) == ("model", True)
-    await home.works.habits.learned()
+    assert isinstance(home.works.judge, Habits)
+    await home.works.judge.learned()
     return post
 
 
@@ -126,8 +128,10 @@ async def test_a_proof_that_goes_on_proves_what_one_from_the_beginning_does(home
         change = chance.choice(["known", "known", "known", "corrected", "gone"])
         truth, ago, mail = chance.choice(["ignore", "respond"]), chance.choice([1, 1, 9000]), chance.randint(1, 900)
         await home.sql(changes[change], truth, ago, f"seeded{mail - mail % 10 + 7 if change == 'known' else mail}")
-        found, anew = [await each.proof(home.account_id) for each in (goes_on, Judgements(home.app.pool))]
-        assert vars(found) == vars(anew)  # each case that it rests on: few of them come to a look
+        found, anew = [await each.basis(home.account_id) for each in (goes_on, Judgements(home.app.pool))]
+        assert found.proof
+        assert anew.proof
+        assert vars(found.proof) == vars(anew.proof)  # each case that it rests on: few of them come to a look
 
 
 async def test_an_empty_history_decides_nothing(home: Home, google: Google, model: Model) -> None:
@@ -267,13 +271,21 @@ async def test_what_the_past_proves_is_contradicted_by_today(home: Home, google:
     assert (mail.stage, asked) == ("model", True)
 
 
-async def test_turned_off_the_model_sorts_it_all(open_home: OpenHome, google: Google, model: Model) -> None:
-    async with open_home(habits=False) as home:
+async def test_turned_off_the_model_sorts_it_all(
+    open_home: OpenHome, google: Google, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EMAIL_ASSISTANT_HABITS", "false")
+    async with open_home() as home:
         await seed(home)
-        await Post(home, google, model).arrives(SHOP)
-        await home.works.habits.learned()
-        mail, asked = await Post(home, google, model).arrives(SHOP)
+        post = Post(home, google, model)
+        before, _ = await post.arrives(SHOP)
+        [item] = await home.pending()
+        await home.decide(item, "accept")
+        await home.carry_on()
+        mail, asked = await post.arrives(SHOP)
+        assert home.works.judge is None
         assert (mail.stage, asked, (await judgement(home, mail.id))["thought"]) == ("model", True, None)
+        assert (await judgement(home, before.id))["truth"] == "notify"  # the model is told of it all the same
 
 
 async def test_the_model_is_told_what_the_person_decided_on_similar_mail(

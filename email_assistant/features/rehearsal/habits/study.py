@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
+from email_assistant.features.rehearsal.habits.classifier import OF_EACH, Classifier, one_thread, table_of, train_on
+from email_assistant.features.rehearsal.habits.correspondence import Correspondence
+from email_assistant.features.rehearsal.habits.pairing import WITHIN, Pairing
+from email_assistant.features.rehearsal.habits.words import IGNORE, NOTIFY, RESPOND, rows
 from email_assistant.mail.message import Mail
-from email_assistant.triage.classifier import Classifier, one_thread, table_of, train_on
-from email_assistant.triage.correspondence import Correspondence
-from email_assistant.triage.pairing import WITHIN, Pairing
-from email_assistant.triage.recorded import Recorded
-from email_assistant.triage.versions import OF_EACH
-from email_assistant.triage.words import IGNORE, NOTIFY, RESPOND, rows
+from email_assistant.sync.recorded import Recorded
 
 if TYPE_CHECKING:
     from numpy import ndarray

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from numpy import ndarray
     from scipy.sparse import csr_matrix
 
+OF_EACH: Final = 10
+"""Examples of each of two outcomes, at least, for one to be trained at all."""
+
 _STRENGTHS: Final = (0.3, 1.0, 3.0, 10.0, 30.0)
 """Inverse strengths of regularisation that are tried on the newest fifth of the examples."""
 _STRENGTH_OF_FEW: Final = 10.0
