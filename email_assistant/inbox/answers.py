@@ -148,7 +148,7 @@ def became(item: Item) -> str:
         case "decided" | "applied":
             answer = said_of(item.kind, (item.decision or {})["type"])
             at = item.decided_at.astimezone(item.zone) if item.decided_at else None
-            told = f"already answered ({answer}) by {item.decided_by} at {at:%Y-%m-%d %H:%M:%S %Z}"
+            told = f"already answered ({answer}) {item.answered_where} at {at:%Y-%m-%d %H:%M:%S %Z}"
             if item.status == "applied" and item.waits_for and item.chat is None:
                 told += f"; it {item.coming}: turn that down, and you are asked about this again"
             return told

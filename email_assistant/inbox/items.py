@@ -22,7 +22,17 @@ from email_assistant.inbox.kept import UNREADABLE, judged
 from email_assistant.inbox.listing import Status
 from email_assistant.inbox.marks import Mark, RecipientMark, in_words
 from email_assistant.inbox.recipients import Judged, addresses_in
-from email_assistant.inbox.standing import ACTS, Part, beside, day, is_asleep, said_of, takes_effect, waits_for
+from email_assistant.inbox.standing import (
+    ACTS,
+    Part,
+    answered_where,
+    beside,
+    day,
+    is_asleep,
+    said_of,
+    takes_effect,
+    waits_for,
+)
 from email_assistant.mail.report import Told, note
 from email_assistant.outgoing.left_drafts import InGmail
 from email_assistant.tools.meeting_time import MEETING, MeetingTime
@@ -301,6 +311,10 @@ class Item:
         held = "once you go on" if self.is_stopped else paused
         until, answer = self.undo_until or self.decided_at, (self.decision or {})["type"]
         return takes_effect(self.kind, answer, until, self.parts, self.zone, held=held)
+
+    @property
+    def answered_where(self) -> str:
+        return answered_where(self.decided_by)
 
     @property
     def waits_for_more(self) -> bool:

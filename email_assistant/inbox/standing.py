@@ -27,6 +27,16 @@ _SAID: Mapping[Answer, str] = {
 }
 """What each answer made of an item."""
 _SAID_OF_NOTICE: Mapping[Answer, str] = {**_SAID, "accept": "done", "ignore": "not such mail"}
+_WHERE: Mapping[str | None, str] = {
+    "web": "on the page",
+    "cli": "by a command",
+    "terminal": "in the terminal",
+    "chat": "in a chat",
+    "agent inbox": "in the Agent Inbox",
+    "api": "by a program",
+    "gmail": "in Gmail",
+    EXPIRY: "by itself, as it waited too long",
+}
 NAMES: Mapping[Kind, str] = {
     "draft": "reply",
     "meeting": "meeting",
@@ -80,6 +90,11 @@ def acts(kind: Kind, answer: Answer | None) -> bool:
 def said_of(kind: Kind, answer: Answer) -> str:
     """What an answer made of an item of that kind."""
     return (_SAID_OF_NOTICE if kind == "notification" else _SAID)[answer]
+
+
+def answered_where(decided_by: str | None) -> str:
+    """Where the person said or did it; by whom, if that is no place of theirs."""
+    return _WHERE.get(decided_by, f"by {decided_by}")
 
 
 def named(kind: Kind, own: Kind, count: int = 1) -> str:

@@ -25,5 +25,6 @@ where user_id = %(user)s and account_id = %(account)s and gmail_id = %(mail)s an
 select i.id, m.sender, m.subject, i.kind, i.decision::text as decision, i.decided_by, i.decided_at
 from mails m join inbox_items i on i.account_id = m.account_id and i.mail_id = m.gmail_id
 where m.user_id = %(user)s and m.account_id = %(account)s and m.sender = %(sender)s and i.kind = %(kind)s
-  and i.decided_at is not null and i.id <> %(item)s
+  and i.decided_at is not null
+  and i.mail_id is distinct from (select mail_id from inbox_items where id = %(item)s)
 order by i.decided_at desc, i.id limit %(similar)s

@@ -11,7 +11,7 @@ from email_assistant.db.statements import statements
 from email_assistant.inbox.items import NoItem
 from email_assistant.inbox.kept import args_in, decision_in
 from email_assistant.inbox.mails import CORRECTED
-from email_assistant.inbox.standing import ACTS, TAKEN_FOR
+from email_assistant.inbox.standing import ACTS, TAKEN_FOR, answered_where
 from email_assistant.mail.message import NOT_KEPT
 from email_assistant.mail.report import note
 from email_assistant.memory.profiles import Memory
@@ -48,15 +48,6 @@ _ANSWERS: Mapping[str, str] = {
 _NOT_SUCH: Final = "You said that you want no such mail here"
 """What they are asked to learn from."""
 
-_PLACES: Mapping[str, str] = {
-    "web": "on the page",
-    "terminal": "in the terminal",
-    "cli": "by a command",
-    "api": "by a program over the API",
-    "agent inbox": "in the Agent Inbox app",
-    "chat": "in a chat",
-    "gmail": "in Gmail",
-}
 _LEFT: Mapping[str, str] = {
     "wanted": "The reply is to be left in Gmail as a draft.",
     "started": "The reply is being left in Gmail as a draft.",
@@ -88,7 +79,11 @@ class Happening:
     def line(self, zone: tzinfo | None = None) -> str:
         """When it was, in a timezone or else that of this machine, and what."""
         at = f"{self.at.astimezone(zone):%Y-%m-%d %H:%M:%S %Z}" if self.at else "-"
-        return f"{at}  {self.text}{f' ({_PLACES.get(self.by, self.by)})' if self.by else ''}"
+        return f"{at}  {self.text}{f' ({self.where})' if self.by else ''}"
+
+    @property
+    def where(self) -> str:
+        return answered_where(self.by)
 
 
 class Trail:

@@ -339,9 +339,9 @@ async def test_an_answer_from_elsewhere_shows_by_itself_and_a_second_one_is_told
         await v.page.get_by_label("Or say what should be different").fill("rather not")
         [item] = await waiting(home)
         await home.app.inbox.decide(home.app.user_id, item.id, {"type": "ignore"}, by="terminal")
-        await v.page.locator(".quiet").get_by_text("Dismissed, by terminal").wait_for()
+        await v.page.locator(".quiet").get_by_text("Dismissed, in the terminal").wait_for()
         await v.page.get_by_role("button", name="Not like this").click()
-        await v.page.get_by_role("alert").get_by_text("already answered (dismissed) by terminal").wait_for()
+        await v.page.get_by_role("alert").get_by_text("already answered (dismissed) in the terminal").wait_for()
         assert await v.page.get_by_label("Or say what should be different").input_value() == "rather not"
         assert calendar.calls == []
 

@@ -625,7 +625,7 @@ class TestDecisions:
         await api.post(f"/api/inbox/{item.id}/decision", json={"type": "ignore"})
         first = await home.item(item.id)
         detail = problem(await api.post(f"/api/inbox/{item.id}/decision", json={"type": "accept"}), 409)
-        assert "already answered (dismissed) by api at" in detail
+        assert "already answered (dismissed) by a program at" in detail
         assert await home.item(item.id) == first
 
     @pytest.mark.parametrize(
@@ -1321,7 +1321,7 @@ class TestItemPage:
         item = await home.draft(await home.account())
         await press(browser, item, "edit", response_text="No.")
         shown = await page(browser, f"/items/{item.id}")
-        assert "You have answered: sending, by web at" in shown.text
+        assert "You have answered: sending, on the page at" in shown.text
         assert "As you changed it" in shown.text
         assert "As it was proposed" in shown.text
         assert [form.action for form in shown.posts] == [f"/items/{item.id}/undo"]
@@ -1338,7 +1338,7 @@ class TestItemPage:
         await home.execute("update inbox_items set undo_until = clock_timestamp()")
         posted = await browser.post(f"/items/{item.id}/undo")
         assert posted.status_code == 409
-        assert "already answered (approved) by web" in Page(posted.text).text
+        assert "already answered (approved) on the page" in Page(posted.text).text
         assert Page(posted.text).posts == []
 
     async def test_who_comes_second_sees_the_first_answer_and_their_own_text(
@@ -1351,7 +1351,7 @@ class TestItemPage:
         posted = await browser.post(form.action, data=typed)
         assert posted.status_code == 409
         text = Page(posted.text).text
-        assert "already answered (dismissed) by api at" in text
+        assert "already answered (dismissed) by a program at" in text
         assert "What you had typed" in text
         assert "My fine words" in text
         assert "And these" in text

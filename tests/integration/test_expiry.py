@@ -39,7 +39,7 @@ class TestExpiry:
             await wait(home, 2)
 
             closed = await home.item(item)
-            assert "You have answered: dismissed, by expiry at" in await page(home, item)
+            assert "You have answered: dismissed, by itself, as it waited too long at" in await page(home, item)
             assert (closed.status, closed.decided_by) == ("applied", "expiry")
             assert (await home.mail(mail_id)).state == "done"
             await home.works.learn(home.account_id)

@@ -389,7 +389,7 @@ class TestAnswers:
         async with shown(home) as view:
             await view.opens("o")
             await home.app.inbox.decide(home.app.user_id, item.id, {"type": "accept"}, by="web")
-            await view.sees("You have answered: sending, by web")
+            await view.sees("You have answered: sending, on the page")
             await view.press("z")
             await view.misses("You have answered")
             assert (await home.item(item.id)).status == "pending"
@@ -401,7 +401,7 @@ class TestAnswers:
             await view.sees("z takes it back")
             await home.execute("update inbox_items set undo_until = clock_timestamp() where id = %s", item.id)
             await view.press("z")
-            await view.sees("already answered (dismissed) by terminal")
+            await view.sees("already answered (dismissed) in the terminal")
             assert (await home.item(item.id)).status == "decided"
 
     @pytest.mark.parametrize("keys", [["i"], ["o", "i"]])
@@ -523,10 +523,10 @@ class TestAnswers:
             await view.sees("What should be different?")
             await home.app.inbox.decide(home.app.user_id, item.id, {"type": "accept"}, by="web")
             await view.press(*"no", "ctrl+s")
-            await view.sees("already answered (approved) by web at", "nothing was changed", "no")
+            await view.sees("already answered (approved) on the page at", "nothing was changed", "no")
             assert (await home.item(item.id)).decision == {"type": "accept", "args": None}
             await view.press("escape", "escape")
-            await view.sees("You have answered: sending, by web at")
+            await view.sees("You have answered: sending, on the page at")
             await view.press("r")
             await view.sees("; nothing was changed")
             assert "Cc (addresses" not in view.text
@@ -749,7 +749,7 @@ class TestItem:
         async with shown(home) as view:
             await view.opens("o")
             await home.app.inbox.decide(home.app.user_id, item.id, {"type": "response", "args": "Later."}, by="web")
-            await view.sees("You have answered: passed on to the assistant, by web at", ": Later.")
+            await view.sees("You have answered: passed on to the assistant, on the page at", ": Later.")
 
 
 class TestAround:

@@ -90,7 +90,7 @@ def became(item: Item) -> str:
             then = f"; it {item.state}" if item.status == "decided" else ""
             if item.overwritten:
                 then = f". What you wrote into its draft in Gmail was not sent: {line(item.overwritten)}"
-            return f"You have answered: {done(item).lower()}, by {item.decided_by} at {at}{said}{then}"
+            return f"You have answered: {done(item).lower()}, {item.answered_where} at {at}{said}{then}"
         case "superseded":
             because = line(item.ended_because or "the conversation went on")
             return f"Set aside: {because}, and nothing of this was done here."
