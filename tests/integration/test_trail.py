@@ -182,6 +182,15 @@ class TestContext:
         rules = [rule["text"] for profile in found["rules"].values() for rule in profile]
         assert "Sign with Ada." in rules
 
+    async def test_another_part_of_the_same_proposal_was_not_decided_before(
+        self, home: Home, google: Google, model: Model, http: httpx.AsyncClient
+    ) -> None:
+        model.script(lambda _: [reply("Fine."), reply("Also fine.", email_address="eve@example.net"), DONE])
+        await home.receive()
+        first, second = await home.pending()
+        await home.decide(first, "accept")
+        assert (await http.get(f"/api/inbox/{second.id}/context")).json()["before"] == []
+
     async def test_the_accounts_own_mail_is_marked(
         self, home: Home, google: Google, model: Model, http: httpx.AsyncClient
     ) -> None:
