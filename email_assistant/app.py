@@ -20,6 +20,7 @@ from email_assistant.db.pool import Pool, make_pool
 from email_assistant.db.presence import Presence
 from email_assistant.google.quota import Limits
 from email_assistant.home import secret_key
+from email_assistant.inbox.feed import Feed
 from email_assistant.inbox.mails import Mails
 from email_assistant.inbox.person import Inbox
 from email_assistant.inbox.questions import Questions
@@ -109,6 +110,11 @@ class App:
         from email_assistant.model import Models
 
         return Models(self.settings, self.usage, self.model_servers)
+
+    @cached_property
+    def feed(self) -> Feed:
+        """Listens while somebody in this process does."""
+        return Feed(self.pool)
 
     @property
     def tools(self) -> "Registry":

@@ -7,6 +7,7 @@ loaded where somebody names it, not before; features are loaded at the start.
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -51,6 +52,15 @@ class Site:
     its end."""
     open_paths: tuple[str, ...] = ()
     """Of these, the ones that need no token."""
+    key: Callable[[Any], str | None] = lambda _: None
+    """By the `Settings`, what opens `key_paths` beside the token, and nothing else."""
+    key_paths: tuple[str, ...] = ()
+    """Of `paths`."""
+    long_paths: tuple[str, ...] = ()
+    """Of `paths`, the ones that take thirteen million bytes; all else takes one."""
+    serving: Callable[[Any], AbstractAsyncContextManager[None]] | None = None
+    """Of the `App`: what is done as long as it is served. It is left before the server ends, so that whoever waits for
+    an answer still gets one."""
     other_site: Callable[[Any], str | None] = lambda _: None
     """By the `Settings`, the origin of the one other site whose pages may call `paths`."""
     on_accounts: Callable[[Any], Awaitable[Any]] | None = None
@@ -58,7 +68,10 @@ class Site:
     of_mailbox: MailboxPage | None = None
 
     def has(self, path: str) -> bool:
-        return path in self.paths or path.startswith(tuple(each for each in self.paths if each.endswith("/")))
+        return _is_among(path, self.paths)
+
+    def is_opened_by_key(self, path: str) -> bool:
+        return _is_among(path, self.key_paths)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,6 +191,10 @@ def mailbox_pages() -> Sequence[MailboxPage]:
 @cache
 def chores() -> Sequence[Chores]:
     return [feature.chores() for feature in features() if feature.chores]
+
+
+def _is_among(path: str, paths: tuple[str, ...]) -> bool:
+    return path in paths or path.startswith(tuple(each for each in paths if each.endswith("/")))
 
 
 def _ours(name: str) -> Plugin:

@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterator
-from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager, suppress
 from typing import Any
 
 import uvicorn
@@ -20,12 +20,14 @@ from email_assistant.cli.door import Door, opened_door
 from email_assistant.cli.follow import follow, introduce
 from email_assistant.cli.patience import Patience
 from email_assistant.daemon import open_daemon
-from email_assistant.home import agent_key, api_token, bring_up_to_date, database
+from email_assistant.home import api_token, bring_up_to_date, database
+from email_assistant.plugins import sites
 from email_assistant.settings import Settings
 from email_assistant.settings.loopback import is_loopback
 from email_assistant.telemetry import log_to_stderr
 from email_assistant.tracing import tracing
 from email_assistant.web.app import create_api, create_monitor
+from email_assistant.web.auth import Key
 from email_assistant.web.health import lacking
 
 log = logging.getLogger(__name__)
@@ -210,23 +212,15 @@ async def serve(app: App, door: Door, host: str) -> None:
             host=host,
             push_token=push_token.get_secret_value() if push_token else None,
             own_name=door.name,
-            agent_key=_agent_key(app.settings),
+            keys=[Key(key, each.is_opened_by_key) for each in sites() if (key := each.key(app.settings))],
         )
         gc.freeze()  # as in `until_stopped`, of what was imported and made since
-        keeping = asyncio.create_task(api.state.gatehouse.keep())
-        try:
-            await serve_app(api, *door.listeners, before_end=api.state.gatehouse.close)
-        finally:
-            keeping.cancel()
+        async with AsyncExitStack() as parts:
+            for each in sites():
+                if each.serving:
+                    await parts.enter_async_context(each.serving(app))
+            await serve_app(api, *door.listeners, before_end=parts.aclose)
     await app.ledger.drain()
-
-
-def _agent_key(settings: Settings) -> str | None:
-    try:
-        return agent_key(settings)
-    except OSError as error:  # the home can't be written to
-        tell(f"Agents have no key of their own ({error.strerror}): set EMAIL_ASSISTANT_AGENT_KEY, if any ask the gate")
-        return None
 
 
 async def serve_app(

@@ -1,6 +1,6 @@
 """The web application: which room answers which request, and what stands before all of them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fastapi import APIRouter, FastAPI
@@ -12,7 +12,6 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from email_assistant.app import App
-from email_assistant.inbox.feed import Feed
 from email_assistant.memory.profiles import Memory
 from email_assistant.metrics.gauges import Gauges
 from email_assistant.plugins import sites
@@ -26,7 +25,6 @@ from email_assistant.web import (
     events,
     export,
     forget,
-    gate,
     google_push,
     health,
     inbox,
@@ -40,19 +38,18 @@ from email_assistant.web import (
     tools,
 )
 from email_assistant.web import chat as chat_routes
-from email_assistant.web.auth import Access, Guard, OtherSite, SecurityHeaders, Sharing
+from email_assistant.web.auth import Access, Guard, Key, OtherSite, SecurityHeaders, Sharing
 from email_assistant.web.document import DocumentedAPI
 from email_assistant.web.errors import add_error_handlers
 from email_assistant.web.own_name import OwnName
 from email_assistant.web.refusals import Refusals
 from email_assistant.web.routers import routes_of
 from email_assistant.work.chat import Chat
-from email_assistant.work.gatehouse import Gatehouse
 
 _STATIC = Path(__file__).parent / "static"
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _MOST_BYTES = 1_000_000
-_MOST_BYTES_OF_REPORT = 13_000_000  # as many characters in JSON, where one takes twelve bytes at most
+_MOST_BYTES_OF_LONG = 13_000_000  # a million characters in JSON, where one takes twelve bytes at most
 _LIBRARY_REFUSALS = {
     400: "this server doesn't answer to that host name; open it by its address",
     413: f"a request may have {_MOST_BYTES:,} bytes at most",
@@ -68,7 +65,7 @@ Times are ISO 8601 with their offset. A list comes in pages: `next` is the `curs
 """
 
 _OF_MAIL = (metrics, inbox, mails, export, forget, memory, activity)
-_FOR_PROGRAMS = (*_OF_MAIL, events, status, stop, tools, gate, chat_routes, chats)
+_FOR_PROGRAMS = (*_OF_MAIL, events, status, stop, tools, chat_routes, chats)
 _FOR_ANYBODY = (health.router, google_push.router, login.router)
 
 
@@ -80,7 +77,7 @@ def create_api(
     host: str,
     push_token: str | None = None,
     own_name: OwnName | None = None,
-    agent_key: str | None = None,
+    keys: Sequence[Key] = (),
 ) -> FastAPI:
     """The API and the pages of an app that is open, within its event loop.
 
@@ -90,7 +87,7 @@ def create_api(
             another site's name may be pointed at it (DNS rebinding).
         push_token: what lets Google's Pub/Sub in, to tell of new mail and to nothing else; None: it is not let in.
         own_name: a name of this machine that is answered to as well, and that browsers had better use.
-        agent_key: what lets agents in, to ask the gate and to nothing else; None: they need the token.
+        keys: what lets programs in where features serve them, and nowhere else.
     """
     api = DocumentedAPI(
         title="Email assistant",
@@ -102,15 +99,13 @@ def create_api(
     )
     api.state.assistant = app
     api.state.chat = chat
-    api.state.access = access = Access(token, app.sessions, app.user_id, own_name, agent_key)
+    api.state.access = access = Access(token, app.sessions, app.user_id, own_name, keys)
     api.state.push_token = push_token
     api.state.memory = learned = Memory.kept_in(app.pool)
     api.state.trail = Trail(app.pool, learned)
     api.state.contexts = Contexts(app.pool, learned)
     api.state.activity = Activity(app.pool)
     api.state.gauges = _gauges(app)
-    api.state.feed = feed = Feed(app.pool)
-    api.state.gatehouse = Gatehouse(app.pool, app.holder, app.rules, app.inbox, feed, app.user_id)
     api.mount("/static", StaticFiles(directory=_STATIC))
     add_error_handlers(api)
     # The one that was added last is met first. No page holds a token or a session: the length of what is compressed
@@ -151,15 +146,15 @@ def _gauges(app: App) -> Gauges:
 
 
 class _BodyLimit:
-    """A report of an agent may be longer than all else: `open_edison` cuts it at a million characters."""
+    """What a feature takes may be longer than all else."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._most = RequestBodyLimitMiddleware(app, max_body_size=_MOST_BYTES)
-        self._reports = RequestBodyLimitMiddleware(app, max_body_size=_MOST_BYTES_OF_REPORT)
+        self._long = RequestBodyLimitMiddleware(app, max_body_size=_MOST_BYTES_OF_LONG)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        is_report = scope["type"] == "http" and scope["path"] in ("/agent/begin", "/agent/end")
-        await (self._reports if is_report else self._most)(scope, receive, send)
+        is_long = scope["type"] == "http" and any(scope["path"] in each.long_paths for each in sites())
+        await (self._long if is_long else self._most)(scope, receive, send)
 
 
 def _answered_to(host: str, own_name: OwnName | None) -> list[str]:

@@ -1,7 +1,7 @@
 """Who may come in: the token, the session cookie that stands for it, and whence a request may come."""
 
 import hmac
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode, urlsplit
 from uuid import UUID
@@ -43,6 +43,14 @@ _HEADERS: Mapping[str, str] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What a program is let in with."""
+
+    secret: str
+    opens: Callable[[str], bool]  # by a path
+
+
 class Access:
     """Knows the token, and who is logged in by it. Without a token, everybody is let in.
 
@@ -50,7 +58,7 @@ class Access:
 
     Args:
         own_name: the host name that browsers had better use.
-        agent_key: what lets agents in where they ask the gate, and nowhere else: none reads mail or answers itself.
+        keys: what lets programs in at some paths, and nowhere else: none reads mail or answers itself.
     """
 
     def __init__(
@@ -59,10 +67,10 @@ class Access:
         sessions: Sessions,
         user_id: UUID,
         own_name: OwnName | None = None,
-        agent_key: str | None = None,
+        keys: Sequence[Key] = (),
     ) -> None:
         self._token = token
-        self._agent_key = agent_key
+        self._keys = keys
         self._sessions = sessions
         self._user_id = user_id
         self._own_name = own_name
@@ -77,13 +85,13 @@ class Access:
         return self._token is None or is_same(given, self._token)
 
     async def is_allowed(self, request: Request) -> bool:
-        """Whether the request carries the token or a session, or where agents ask, their key."""
+        """Whether the request carries the token or a session, or a key that opens its path."""
         scheme, bearer = get_authorization_scheme_param(request.headers.get("authorization"))
         given = [bearer] if scheme.lower() == "bearer" else []
         given += [request.headers["x-api-key"]] if "x-api-key" in request.headers else []
         if self._token is None or any(map(self.is_token, given)):
             return True
-        if self._agent_key and _is_for_agents(request) and any(is_same(each, self._agent_key) for each in given):
+        if any(key.opens(request.url.path) and is_same(each, key.secret) for key in self._keys for each in given):
             return True
         return await self.session(request) is not None
 
@@ -283,11 +291,6 @@ def with_token(path: str, token: str) -> str:
 def is_same(given: str, known: str) -> bool:
     """In a time that does not tell how much of it is right."""
     return hmac.compare_digest(given.encode("utf-8", "replace"), known.encode())
-
-
-def _is_for_agents(request: Request) -> bool:
-    path = request.url.path
-    return path.startswith("/agent/") or (path == "/mcp/status" and request.method == "GET")
 
 
 def _is_from_our_pages(request: Request) -> bool:

@@ -55,8 +55,8 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def is_for_programs(path: str) -> bool:
-    is_one = path in ("/openapi.json", "/metrics", "/google/push", "/events", "/mcp/status", "/sessions.db", *_CHAT)
-    return path.startswith(("/api/", "/agent/")) or is_one or any(each.has(path) for each in sites())
+    is_one = path in ("/openapi.json", "/metrics", "/google/push", *_CHAT)
+    return path.startswith("/api/") or is_one or any(each.has(path) for each in sites())
 
 
 def refusal(path: str, status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:

@@ -1,14 +1,12 @@
 """`/api/events`: tells an open page, as it happens, that something changed."""
 
 from collections.abc import AsyncIterator
-from typing import Annotated
 
 import psycopg
 from anyio import CancelScope
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from email_assistant.inbox.feed import Feed
-from email_assistant.web.dependencies import Assistant, LoggedIn, served
+from email_assistant.web.dependencies import Assistant, LoggedIn
 from email_assistant.web.errors import documented
 from email_assistant.web.routers import for_programs
 
@@ -30,9 +28,7 @@ _EXAMPLE = f"event: change\ndata: {_CHANGED}\n\n"
         **documented(401),
     },
 )
-async def events(
-    app: Assistant, session: LoggedIn, feed: Annotated[Feed, served("feed")]
-) -> AsyncIterator[ServerSentEvent]:
+async def events(app: Assistant, session: LoggedIn) -> AsyncIterator[ServerSentEvent]:
     """A stream of server-sent events, as soon as something changes for this user, whoever changed it.
 
     - `reload`: look at everything anew. It comes first, and whenever changes may have been missed or were many.
@@ -56,11 +52,11 @@ async def events(
             return False  # the browser asks again by itself
         return is_open
 
-    with feed.listener(app.user_id) as listener:
+    with app.feed.listener(app.user_id) as listener:
         yield ServerSentEvent(retry=_RECONNECT_MS)
-        await feed.listening()
+        await app.feed.listening()
         listener.reload()
-        while feed.is_open:
+        while app.feed.is_open:
             event = await listener.next(_LOOK_SECONDS)
             if not await may_hear():
                 return

@@ -26,6 +26,7 @@ FEATURES = [folder.name for folder in iter_modules([str(PROGRAM / "features")])]
 COMMANDS: dict[str, set[str]] = {
     "agent_inbox": set(),
     "auction": {"auction"},
+    "gate_server": set(),
     "notices": {"notify"},
     "rehearsal": {"rehearse", "eval"},
     "terminal": set(),
@@ -110,6 +111,10 @@ def use(feature: str, daemon: Daemon) -> tuple[str | None, str | None]:
         case "agent_inbox":
             assert len(daemon.http.post("/threads/search", json={"status": "interrupted"}).json()) == 1
             return "/info", "agent_inbox_served"
+        case "gate_server":
+            call = {"session_id": "trip", "name": "send_mail", "timeout_s": 0.5}
+            assert daemon.http.post("/agent/begin", json=call).json()["error"] == "nobody answered in time"
+            return "/mcp/status", None
         case "notices":
             assert daemon.http.get("/api/push").json()["is_told"] is False
             assert "Told of new items" in daemon.http.get("/accounts").text

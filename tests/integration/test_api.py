@@ -35,6 +35,7 @@ from email_assistant.mail.address import Address
 from email_assistant.mail.message import Mail
 from email_assistant.settings import Settings
 from email_assistant.web.app import create_api
+from email_assistant.web.auth import Key
 from email_assistant.web.own_name import OwnName
 from tests.doubles.ports import NO_CERTIFICATES
 
@@ -236,14 +237,14 @@ async def served(
     token: str | None = TOKEN,
     host: str = "127.0.0.1",
     own_name: OwnName | None = None,
-    agent_key: str | None = None,
+    keys: Sequence[Key] = (),
 ) -> AsyncIterator[str]:
     """The root address of a running server."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         # asyncio does so only where the socket names its protocol; else each answer waits 40 ms for a delayed ACK
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         config = uvicorn.Config(
-            create_api(app, open_chat(app), token=token, host=host, own_name=own_name, agent_key=agent_key),
+            create_api(app, open_chat(app), token=token, host=host, own_name=own_name, keys=keys),
             lifespan="off",
             access_log=False,
             log_level="critical",

@@ -13,7 +13,6 @@ import psycopg
 
 from email_assistant.app import App
 from email_assistant.inbox.describe import above
-from email_assistant.inbox.feed import Feed
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.originals import Original, original
 from email_assistant.inbox.recipients import addresses_in
@@ -56,7 +55,7 @@ class Desk:
         self._memory = memory = Memory.kept_in(app.pool)
         self._contexts = Contexts(app.pool, memory)
         self._trail = Trail(app.pool, memory)
-        self.feed = Feed(app.pool)
+        self.feed = app.feed
 
     @property
     def user_id(self) -> UUID:

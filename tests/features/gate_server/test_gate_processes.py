@@ -12,7 +12,7 @@ import pytest
 from tests.doubles.daemon import API_TOKEN, Daemon, Item
 from tests.doubles.google import Google
 from tests.doubles.model import Model
-from tests.integration.test_gate_server import EVE, labels_file
+from tests.features.gate_server.test_gate_server import EVE, labels_file
 
 Call = dict[str, Any]
 

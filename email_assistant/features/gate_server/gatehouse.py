@@ -14,7 +14,7 @@ from uuid import UUID, uuid4
 
 import psycopg
 
-from email_assistant.db.holder import Holder
+from email_assistant.app import App
 from email_assistant.db.pool import Pool, fetched, fetched_together
 from email_assistant.errors import AssistantError
 from email_assistant.gate import ledger
@@ -27,9 +27,7 @@ from email_assistant.gate.sessions import GateSessions, Locked, OnHold, block, n
 from email_assistant.inbox import rows
 from email_assistant.inbox.feed import Change, Feed, Listener
 from email_assistant.inbox.items import Conflict, NoItem
-from email_assistant.inbox.person import Inbox
 from email_assistant.mail.charset import plain
-from email_assistant.tools.rules import RuleFiles
 from email_assistant.tools.spec import ToolError, check_storable
 
 Gone = Callable[[], Coroutine[Any, Any, None]]
@@ -171,15 +169,15 @@ class NoCall(AssistantError):
 
 
 class Gatehouse:
-    def __init__(self, pool: Pool, holder: Holder, rules: RuleFiles, inbox: Inbox, feed: Feed, user_id: UUID) -> None:
-        self.sessions = GateSessions(pool)
-        self._pool = pool
-        self._holder = holder
-        self._rules = rules
-        self._inbox = inbox
-        self._feed = feed
-        self._user_id = user_id
-        self._waiting = WaitingCalls(pool, self.sessions, feed, user_id)
+    def __init__(self, app: App) -> None:
+        self.sessions = GateSessions(app.pool)
+        self._pool = app.pool
+        self._holder = app.holder
+        self._rules = app.rules
+        self._inbox = app.inbox
+        self._feed = app.feed
+        self._user_id = app.user_id
+        self._waiting = WaitingCalls(app.pool, self.sessions, app.feed, app.user_id)
         self._listeners: set[asyncio.Queue[tuple[str, dict[str, Any]]]] = set()
 
     async def enter(self, name: str, request: str | None) -> None:
@@ -259,7 +257,7 @@ class Gatehouse:
         await self._inbox.decide(self._user_id, found["item_id"], answer, by=by)
         return str(found["call_id"])
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Tell all who wait here, and whoever comes, that this server is ending."""
         await self._waiting.end()
 

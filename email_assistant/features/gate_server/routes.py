@@ -3,20 +3,27 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Literal
 from uuid import uuid4
 
-from fastapi import Request, Response
+from fastapi import Depends, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import BaseModel, Field
 
-from email_assistant.web.dependencies import served
+from email_assistant.app import App
+from email_assistant.cli.context import tell
+from email_assistant.features.gate_server.gatehouse import PATIENCE, Begun, Gatehouse
+from email_assistant.features.gate_server.sessions_db import sessions_db
+from email_assistant.home import agent_key
+from email_assistant.plugins import Site
+from email_assistant.settings import Settings
+from email_assistant.web.dependencies import Assistant
 from email_assistant.web.errors import documented
 from email_assistant.web.routers import for_programs
-from email_assistant.web.sessions_db import sessions_db
-from email_assistant.work.gatehouse import PATIENCE, Begun, Gatehouse
 
 _log = logging.getLogger(__name__)
 _WAITS = '{"type": "mcp_pre_block", "session_id": "trip", "kind": "tool", "name": "agent_send", "call_id": "3f0c"}'
@@ -24,12 +31,49 @@ _EXAMPLE = f"data: {_WAITS}\n\n"
 _LOOK_SECONDS = 15.0
 _LONGEST_NAME = 500
 
-Asked = Annotated[Gatehouse, served("gatehouse")]
 Name = Annotated[str, Field(min_length=1, max_length=_LONGEST_NAME, pattern=r"^[^\x00]*$")]
 Told = Annotated[str, Field(max_length=1_000_000)]
 """`open_edison` cuts what it tells at so many characters."""
 
 router = for_programs("gate")
+
+
+def site() -> Site:
+    return Site(
+        routers=(router,),
+        examples=Path(__file__).with_name("examples.yaml"),
+        paths=("/agent/", "/mcp/status", "/sessions.db", "/events"),
+        key=_key,
+        key_paths=("/agent/", "/mcp/status"),
+        long_paths=("/agent/begin", "/agent/end"),
+        serving=_serving,
+    )
+
+
+def _key(settings: Settings) -> str | None:
+    try:
+        return agent_key(settings)
+    except OSError as error:  # the home can't be written to
+        tell(f"Agents have no key of their own ({error.strerror}): set EMAIL_ASSISTANT_AGENT_KEY, if any ask the gate")
+        return None
+
+
+@asynccontextmanager
+async def _serving(app: App) -> AsyncIterator[None]:
+    gatehouse = app.part(Gatehouse)
+    keeping = asyncio.create_task(gatehouse.keep())
+    try:
+        yield
+    finally:
+        keeping.cancel()
+        await gatehouse.aclose()
+
+
+async def _asked(app: Assistant) -> Gatehouse:
+    return app.part(Gatehouse)
+
+
+Asked = Annotated[Gatehouse, Depends(_asked)]
 
 
 class SessionIn(BaseModel):
