@@ -1,8 +1,10 @@
 """The `email-assistant` command. Thin: each command opens what it needs, and imports it only then."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
+from typer.models import CommandInfo, TyperInfo
 
 from email_assistant.cli import (
     accounts,
@@ -17,7 +19,6 @@ from email_assistant.cli import (
     inbox,
     keys,
     mails,
-    mcp,
     memory,
     replay,
     run,
@@ -29,9 +30,49 @@ from email_assistant.cli.context import check_arguments, ensure_output, flush_ou
 from email_assistant.cli.everywhere import WithCommonOptions
 from email_assistant.plugins import features
 
+_PANELS: Mapping[str, Mapping[str, Any]] = {
+    "Every day": {
+        "demo": run.demo,
+        "up": run.up,
+        "inbox": inbox.app,
+        "chat": chat.app,
+        "mails": mails.app,
+        "why": mails.why,
+        "status": health.status,
+        "activity": health.activity,
+        "stop": stop.stop,
+        "go-on": stop.go_on,
+    },
+    "Mailboxes": {"auth": auth.app, "account": accounts.app, "retry": mails.retry},
+    "What it learns, and may do": {"memory": memory.app, "tools": tools.app, "gate": gate.app, "replay": replay.replay},
+    "What is kept of you": {
+        "forget": forget.app,
+        "export": export.export,
+        "backup": backup.backup,
+        "restore": backup.restore,
+    },
+    "Operating": {
+        "doctor": health.doctor,
+        "api": run.api,
+        "scheduler": run.scheduler,
+        "worker": run.worker,
+        "session": session.app,
+        "rotate-key": keys.rotate_key,
+        "agent": agents.agent,
+    },
+}
+_FEATURES = "Features"
+
+
+class _InPanels(WithCommonOptions):
+    def list_commands(self, ctx: Any) -> list[str]:
+        ours = [name for commands in _PANELS.values() for name in commands]
+        return ours + [name for name in super().list_commands(ctx) if name not in ours]
+
+
 app = typer.Typer(
     name="email-assistant",
-    cls=WithCommonOptions,
+    cls=_InPanels,
     help="Triages your Gmail, drafts replies and schedules meetings. Asks before it acts, learns from corrections.\n\n"
     "Try it with no account and no key: [bold]email-assistant demo[/]",
     no_args_is_help=True,
@@ -50,22 +91,19 @@ def options(
     """Of the whole program."""
 
 
-for command in (
-    *(run.demo, run.up, run.api, run.scheduler, run.worker, mails.retry, mails.why),
-    *(health.status, health.doctor, health.activity, backup.backup, backup.restore, export.export),
-    *(agents.agent, replay.replay),
-):
-    app.command(command.__name__)(command)
-for name, command in (("stop", stop.stop), ("go-on", stop.go_on), ("rotate-key", keys.rotate_key)):
-    app.command(name)(command)
-for name, group in (
-    *(("auth", auth), ("account", accounts), ("inbox", inbox), ("chat", chat), ("mails", mails), ("memory", memory)),
-    *(("session", session), ("forget", forget), ("mcp", mcp), ("tools", tools), ("gate", gate)),
-):
-    app.add_typer(group.app, name=name)
+for panel, commands in _PANELS.items():
+    for name, command in commands.items():
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name, rich_help_panel=panel)
+        else:
+            app.command(name, rich_help_panel=panel)(command)
 for feature in features():
     if feature.add_commands:
         feature.add_commands(app)
+_added: list[CommandInfo | TyperInfo] = [*app.registered_commands, *app.registered_groups]
+for each in _added:
+    if each.rich_help_panel not in _PANELS:
+        each.rich_help_panel = _FEATURES
 
 
 def main() -> None:

@@ -27,6 +27,7 @@ COMMANDS: dict[str, set[str]] = {
     "agent_inbox": set(),
     "auction": {"auction"},
     "gate_server": set(),
+    "mcp_doors": {"mcp"},
     "notices": {"notify"},
     "rehearsal": {"rehearse", "eval"},
     "terminal": set(),
@@ -59,7 +60,7 @@ def run(arguments: list[str], folder: Path = PROGRAM.parent) -> "subprocess.Comp
 
 
 def commands(told: str) -> set[str]:
-    return set(re.findall(r"^│ ([a-z-]+) ", told.partition("Commands")[2], re.MULTILINE))
+    return set(re.findall(r"^│ ([a-z-]+) ", told.partition("─ Every day ─")[2], re.MULTILINE))
 
 
 @cache

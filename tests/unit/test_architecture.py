@@ -240,7 +240,7 @@ class TestArrows:
 
     def test_the_spine_imports_no_feature_and_no_feature_another(self) -> None:
         users = {(room, each) for room in rooms() for each in imported_by(room) & FEATURES}
-        assert users == {("servers.ask_seller", "features.auction")}
+        assert users == {("servers.ask_seller", "features.auction"), ("servers.mcp", "features.mcp_doors")}
 
     def test_only_the_finder_names_features(self) -> None:
         naming = {m.name for m in modules() if m.room not in FEATURES if any("features." in t for t in m.strings)}

@@ -9,7 +9,7 @@ import typer
 
 from email_assistant.cli.context import awaited, ensure_output, flush_output, load_settings
 from email_assistant.cli.everywhere import common_options
-from email_assistant.cli.mcp import PORTS, Host, OfAccount, OverHttp, Port, WhatToServe
+from email_assistant.features.mcp_doors.command import PORTS, Host, OfAccount, OverHttp, Port, WhatToServe
 
 
 def main() -> None:
