@@ -17,7 +17,6 @@ from email_assistant.cli import (
     gate,
     health,
     inbox,
-    keys,
     mails,
     memory,
     replay,
@@ -57,7 +56,7 @@ _PANELS: Mapping[str, Mapping[str, Any]] = {
         "scheduler": run.scheduler,
         "worker": run.worker,
         "session": session.app,
-        "rotate-key": keys.rotate_key,
+        "rotate-key": session.rotate_key,
         "agent": agents.agent,
     },
 }

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from email_assistant.accounts.rekey import encrypt_anew
+from email_assistant.accounts.vault import encrypt_anew
 from email_assistant.app import App, open_app, open_memory
 from email_assistant.cli.context import CommandError, load_settings
 from email_assistant.db.backup import Backup

@@ -17,11 +17,10 @@ from psycopg.types.json import Jsonb
 from email_assistant.db.pool import Connection, Pool, fetched
 from email_assistant.inbox.items import Conflict, NoItem
 from email_assistant.memory import fires, markdown
-from email_assistant.memory.decisions import decisions
 from email_assistant.memory.fires import COUNTED, Fired, counted
 from email_assistant.memory.held import HeldLesson, HeldLessons
 from email_assistant.memory.lessons import BadRule, Learned, Lessons
-from email_assistant.memory.replay import Otherwise, undone
+from email_assistant.memory.replay import Otherwise, decisions, undone
 from email_assistant.memory.rules import (
     MOST_RULES,
     PROFILES,

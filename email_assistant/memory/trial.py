@@ -12,9 +12,8 @@ from uuid import UUID
 from email_assistant.db.pool import Pool, fetched
 from email_assistant.db.statements import statements
 from email_assistant.inbox.mails import Class
-from email_assistant.memory.decisions import PastDecision, decisions
 from email_assistant.memory.fires import COUNTED
-from email_assistant.memory.replay import Otherwise, undone
+from email_assistant.memory.replay import Otherwise, PastDecision, decisions, undone
 from email_assistant.memory.rules import Rule, with_rule
 from email_assistant.memory.senders import deciding
 

@@ -40,9 +40,8 @@ from email_assistant.web import (
 from email_assistant.web import chat as chat_routes
 from email_assistant.web.auth import Access, Guard, Key, OtherSite, SecurityHeaders, Sharing
 from email_assistant.web.document import DocumentedAPI
-from email_assistant.web.errors import add_error_handlers
+from email_assistant.web.errors import Refusals, add_error_handlers
 from email_assistant.web.own_name import OwnName
-from email_assistant.web.refusals import Refusals
 from email_assistant.web.routers import routes_of
 from email_assistant.work.chat import Chat
 

@@ -11,7 +11,9 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from email_assistant.db.pool import AWAY
 from email_assistant.errors import AssistantError, in_plain_words
@@ -99,3 +101,30 @@ def _told(error: Exception) -> tuple[HTTPStatus, str]:
             return HTTPStatus.SERVICE_UNAVAILABLE, "the database can't be reached; try again in a moment"
         case _:
             return HTTPStatus.INTERNAL_SERVER_ERROR, "this went wrong at our end; the log says more"
+
+
+class Refusals:
+    """`details`: what is said instead, by status."""
+
+    def __init__(self, app: ASGIApp, details: Mapping[int, str]) -> None:
+        self._app = app
+        self._details = details
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_replaced = False
+
+        async def send_ours(message: Message) -> None:
+            nonlocal is_replaced
+            if self._is_theirs(message):
+                is_replaced = True
+                ours = refusal(scope["path"], message["status"], self._details[message["status"]])
+                await ours(scope, receive, send)
+            elif not is_replaced:
+                await send(message)
+
+        await self._app(scope, receive, send_ours)
+
+    def _is_theirs(self, message: Message) -> bool:
+        if message["type"] != "http.response.start" or message["status"] not in self._details:
+            return False
+        return Headers(raw=message["headers"]).get("content-type", "").startswith("text/plain")

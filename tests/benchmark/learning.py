@@ -43,8 +43,7 @@ from email_assistant.features.rehearsal.habits.study import Study
 from email_assistant.features.rehearsal.habits.words import IGNORE, NOTIFY, OUTCOMES, RESPOND
 from email_assistant.mail.address import Address
 from email_assistant.mail.message import Mail
-from email_assistant.memory.decisions import MOST, PastDecision
-from email_assistant.memory.replay import undone
+from email_assistant.memory.replay import MOST, PastDecision, undone
 from email_assistant.memory.rules import Rule
 from email_assistant.memory.senders import deciding, stated
 from email_assistant.sync.recorded import Recorded

@@ -13,8 +13,8 @@ from mcp import McpError, types
 from email_assistant.tools.config import ServerConfig
 from email_assistant.tools.mcp import content
 from email_assistant.tools.mcp.asked import from_request
-from email_assistant.tools.mcp.bounds import Undone
 from email_assistant.tools.mcp.connection import Connection
+from email_assistant.tools.mcp.content import Undone
 from email_assistant.tools.mcp.http import _Answering
 from email_assistant.tools.mcp.schema import UnusableTool, check_told
 from email_assistant.tools.mcp.seen import _storable

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from email_assistant.inbox.mails import CLASSES, Class
-from email_assistant.memory.decisions import PastDecision
-from email_assistant.memory.replay import otherwise
+from email_assistant.memory.replay import PastDecision, otherwise
 from email_assistant.memory.rules import Rule
 from email_assistant.memory.senders import deciding
 

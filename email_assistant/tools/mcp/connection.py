@@ -21,8 +21,7 @@ from email_assistant.plugins import BadPlugin, plugin
 from email_assistant.settings.loopback import is_on_this_machine
 from email_assistant.tools.config import ServerConfig
 from email_assistant.tools.mcp.asked import from_error, from_request
-from email_assistant.tools.mcp.bounds import Redirect, Status, TooMuch, Undone, Unreached
-from email_assistant.tools.mcp.content import one_line, quoted
+from email_assistant.tools.mcp.content import Redirect, Status, TooMuch, Undone, Unreached, one_line, quoted
 from email_assistant.tools.mcp.http import http_session
 from email_assistant.tools.mcp.stdio import stdio_session
 from email_assistant.tools.spec import FilledIn, FormNeeded, LinkNeeded, Progress, ServerDown, ToolError

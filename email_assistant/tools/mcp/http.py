@@ -17,7 +17,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import INTERNAL_ERROR, JSONRPCError, JSONRPCMessage, JSONRPCResponse
 
 from email_assistant.tools.config import ServerConfig
-from email_assistant.tools.mcp.bounds import MOST_BYTES, Meter, Redirect, Status, TooMuch, Undone, Unreached
+from email_assistant.tools.mcp.content import MOST_BYTES, Meter, Redirect, Status, TooMuch, Undone, Unreached
 
 _STREAM: Final = "text/event-stream"
 _EVENT_ID: Final = re.compile(rb"(?m)^id:")

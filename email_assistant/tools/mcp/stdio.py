@@ -21,7 +21,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import INTERNAL_ERROR, ErrorData, JSONRPCError, JSONRPCMessage, JSONRPCNotification, JSONRPCRequest
 
 from email_assistant.tools.config import ServerConfig
-from email_assistant.tools.mcp.bounds import MOST_BYTES, Meter, TooMuch, Undone
+from email_assistant.tools.mcp.content import MOST_BYTES, Meter, TooMuch, Undone
 
 _LEAVE_SECONDS: Final = 2.0  # for a process to end by itself once its standard input is closed, as the protocol asks
 _MOST_SKIPPED: Final = 64 * MOST_BYTES  # of a line that is too long anyway: how long we read on for the next one

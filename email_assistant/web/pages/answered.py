@@ -1,13 +1,21 @@
-"""What a person has just answered: said on the next page, with a way back while there is one."""
+"""What a page tells at its head: what a person has just answered, with a way back while there is one, what was learned,
+and what waits for the person's word."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Annotated
 from uuid import UUID
+
+from fastapi import Depends
 
 from email_assistant.app import App
 from email_assistant.inbox.items import MOST_AT_ONCE, Conflict, Invalid, Item, NoItem
+from email_assistant.memory.held import HeldLesson
+from email_assistant.memory.lessons import Learned
+from email_assistant.web.dependencies import Assistant
+from email_assistant.web.memory import Rules
 
 BY = "web"
 
@@ -59,3 +67,23 @@ async def _one(app: App, item_id: UUID, step: Callable[[UUID], Awaitable[Item]])
         return None
     except (Conflict, Invalid) as refusal:
         return Answered(await app.inbox.get(app.user_id, item_id), str(refusal))
+
+
+Telling = Callable[[], Awaitable[Sequence[Learned | HeldLesson]]]
+"""What was learned and not told on a page yet; once asked for, it counts as told. What is held is told until they have
+answered."""
+
+
+async def nothing() -> Sequence[Learned | HeldLesson]:
+    """Told by a page that answers a form: nothing."""
+    return []
+
+
+def _news(app: Assistant, memory: Rules) -> Telling:
+    async def told() -> Sequence[Learned | HeldLesson]:
+        return [*await memory.lessons.news(app.user_id, "web"), *await memory.held.page(app.user_id)]
+
+    return told
+
+
+News = Annotated[Telling, Depends(_news)]  # called last, when nothing stands in the way of the page

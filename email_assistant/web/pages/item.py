@@ -19,10 +19,9 @@ from email_assistant.trail.context import Contexts
 from email_assistant.web.dependencies import Assistant, ItemId, ToldContexts
 from email_assistant.web.forms import Field, ProposalForm
 from email_assistant.web.pages.anew import before, is_made_anew, successor, why_not
-from email_assistant.web.pages.answered import Answered, is_asleep, just_answered
+from email_assistant.web.pages.answered import Answered, News, Telling, is_asleep, just_answered, nothing
 from email_assistant.web.pages.card import answer_card, parts_of
 from email_assistant.web.pages.listing import Listed, Listing, Text
-from email_assistant.web.pages.news import News, Telling, nothing
 from email_assistant.web.pages.proposal import fields_of
 from email_assistant.web.pages.rows import MailRow, rows_of
 from email_assistant.web.pages.snooze import CHOICES, wake

@@ -11,9 +11,8 @@ from email_assistant.inbox.mails import CLASSES, STATES, Class, State
 from email_assistant.trail.context import Contexts
 from email_assistant.trail.story import Trail
 from email_assistant.web.dependencies import Assistant, BlankAsNone, ToldContexts, ToldTrail
-from email_assistant.web.pages.answered import BY
+from email_assistant.web.pages.answered import BY, News, Telling, nothing
 from email_assistant.web.pages.listing import Text, link, zones
-from email_assistant.web.pages.news import News, Telling, nothing
 from email_assistant.web.rendering import render
 from email_assistant.web.routers import for_pages
 from email_assistant.web.wording import SORTED

@@ -14,9 +14,8 @@ from email_assistant.inbox.items import Invalid, Item, NoItem
 from email_assistant.inbox.listing import STATUSES
 from email_assistant.plugins import mailbox_pages
 from email_assistant.web.dependencies import Assistant
-from email_assistant.web.pages.answered import BY, Answered, each, just_answered
+from email_assistant.web.pages.answered import BY, Answered, News, Telling, each, just_answered, nothing
 from email_assistant.web.pages.listing import AGES, SORTS, Listed, Listing, Text, zones
-from email_assistant.web.pages.news import News, Telling, nothing
 from email_assistant.web.pages.rows import rows_of
 from email_assistant.web.pages.snooze import CHOICES, wake
 from email_assistant.web.pages.start import Start, Starting
