@@ -22,7 +22,6 @@ from email_assistant.cli import (
     replay,
     run,
     session,
-    stop,
     tools,
 )
 from email_assistant.cli.context import check_arguments, ensure_output, flush_output, print_version
@@ -39,8 +38,8 @@ _PANELS: Mapping[str, Mapping[str, Any]] = {
         "why": mails.why,
         "status": health.status,
         "activity": health.activity,
-        "stop": stop.stop,
-        "go-on": stop.go_on,
+        "stop": run.stop,
+        "go-on": run.go_on,
     },
     "Mailboxes": {"auth": auth.app, "account": accounts.app, "retry": mails.retry},
     "What it learns, and may do": {"memory": memory.app, "tools": tools.app, "gate": gate.app, "replay": replay.replay},

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from email_assistant.cli.context import tell
 from email_assistant.home import api_token, own_host
 from email_assistant.settings import Settings
-from email_assistant.web.own_name import OwnName
+from email_assistant.web.auth import OwnName
 
 _LOOPBACK, _LOOPBACK_6 = "127.0.0.1", "::1"
 _RESOLVER_SECONDS = 2.0

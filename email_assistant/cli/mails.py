@@ -20,11 +20,34 @@ from email_assistant.cli.context import (
     say,
     when,
 )
+from email_assistant.errors import AssistantError
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
     from email_assistant.app import App
+    from email_assistant.inbox.originals import Original
+
+
+class NotKept(AssistantError):
+    """It could not be written; the message says why."""
+
+
+async def keep(mail: "Original", number: int, folder: Path) -> Path:
+    """Save a file of a mail in a folder, under its own name as far as that is harmless, and never over another. Returns
+    where it is. Raises NoSuchFile, TooLarge, NoOriginal, NotKept."""
+    file = mail.file(number)
+    path = folder / file.safe_name
+    content = await mail.content(file)
+    try:
+        with path.open("xb") as kept:
+            kept.write(content)
+    except FileExistsError:
+        raise NotKept(f"{path} is there already; choose another folder") from None
+    except OSError as error:
+        raise NotKept(f"{path} can't be written: {error.strerror}") from None
+    return path
+
 
 MailId = Annotated[str, typer.Argument(metavar="MAIL", help="Gmail's id of a mail, as `mails` shows it.")]
 
@@ -124,7 +147,6 @@ async def files(
     as_json: AsJson = False,
 ) -> None:
     """Show what a mail holds besides its text, an invitation and files, or save a file."""
-    from email_assistant.cli.keep import keep
     from email_assistant.inbox.originals import original
 
     async with opened_for(account) as app:

@@ -951,7 +951,7 @@ create table sorted_again (
 );
 
 -- What the stage that learned from the person thought of a mail before it was learned from, and what was right. The
--- proof of its error rate is computed from these rows and `past_judgements` alone (features/rehearsal/habits/cascade.py).
+-- proof of its error rate is computed from these rows and `past_judgements` alone (features/rehearsal/habits/proof.py).
 create table judgements (
     account_id  uuid not null,
     mail_id     text not null,

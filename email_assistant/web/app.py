@@ -23,7 +23,6 @@ from email_assistant.web import (
     activity,
     chats,
     events,
-    export,
     forget,
     google_push,
     health,
@@ -34,14 +33,12 @@ from email_assistant.web import (
     metrics,
     pages,
     status,
-    stop,
     tools,
 )
 from email_assistant.web import chat as chat_routes
-from email_assistant.web.auth import Access, Guard, Key, OtherSite, SecurityHeaders, Sharing
+from email_assistant.web.auth import Access, Guard, Key, OtherSite, OwnName, SecurityHeaders, Sharing
 from email_assistant.web.document import DocumentedAPI
 from email_assistant.web.errors import Refusals, add_error_handlers
-from email_assistant.web.own_name import OwnName
 from email_assistant.web.routers import routes_of
 from email_assistant.work.chat import Chat
 
@@ -63,8 +60,8 @@ Every refusal is a problem as of RFC 9457 (`application/problem+json`); `detail`
 Times are ISO 8601 with their offset. A list comes in pages: `next` is the `cursor` of the following one.
 """
 
-_OF_MAIL = (metrics, inbox, mails, export, forget, memory, activity)
-_FOR_PROGRAMS = (*_OF_MAIL, events, status, stop, tools, chat_routes, chats)
+_OF_MAIL = (metrics, inbox, mails, forget, memory, activity)
+_FOR_PROGRAMS = (*_OF_MAIL, events, status, tools, chat_routes, chats)
 _FOR_ANYBODY = (health.router, google_push.router, login.router)
 
 

@@ -17,9 +17,24 @@ from email_assistant.accounts.sessions import LONGEST, Session, Sessions
 from email_assistant.db.pool import AWAY
 from email_assistant.plugins import Site, sites
 from email_assistant.web.errors import is_for_programs, refusal, refused_by
-from email_assistant.web.own_name import OwnName
 from email_assistant.web.rendering import render
 from email_assistant.web.wording import browser
+
+
+@dataclass(frozen=True, slots=True)
+class OwnName:
+    host: str
+    is_known: bool
+    """Whether the system's own resolver finds it. Browsers may do so by themselves, but a link must open in any."""
+
+    def instead_of(self, request: Request) -> str | None:
+        """The root address under the name, where the request's own had better be left for it."""
+        # Over https, a proxy stands between: what leads to this machine from here need not lead here from there.
+        if not self.is_known or request.url.scheme != "http" or request.url.hostname == self.host:
+            return None
+        port = f":{request.url.port}" if request.url.port else ""
+        return f"http://{self.host}{port}"
+
 
 _COOKIE = "email_assistant_session"
 _OPEN_PATHS = ("/health", "/health-check", "/ready", "/login", "/.well-known/security.txt", "/google/push")

@@ -1,11 +1,15 @@
-"""`/api/mails/{id}/forget`: what would go with a mail, and letting it go."""
+"""`/api/export` and `/api/mails/{id}/forget`: all that is stored of the person, to take along, and to let go."""
 
-from typing import Self
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any, Self
 from uuid import UUID
 
+from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
 from email_assistant.app import forgetting
+from email_assistant.db.export import zipped
 from email_assistant.web.dependencies import Assistant
 from email_assistant.web.errors import documented
 from email_assistant.web.mails import OfAccount
@@ -62,3 +66,17 @@ async def forget_mail(app: Assistant, mail_id: str, account: OfAccount = None) -
     forgets = forgetting(app)
     plan = await forgets.carry_out(await forgets.of_mail(app.user_id, mail_id, account))
     return ForgetOut.of(plan, forgotten=True)
+
+
+_ZIP: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"application/zip": {"schema": {"type": "string", "format": "binary"}}}}
+}
+
+
+@router.get("/export", response_class=StreamingResponse, responses={**_ZIP, **documented(401)})
+async def export(app: Assistant) -> StreamingResponse:
+    """All your data: a file of JSON lines for each table, and `manifest.json`. No key, token or login is in it."""
+    name = f"email-assistant-{datetime.now(UTC):%Y-%m-%d}.zip"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    pieces = zipped(app.pool, app.user_id, version("email-assistant"))
+    return StreamingResponse(pieces, media_type="application/zip", headers=headers)

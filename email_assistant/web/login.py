@@ -10,9 +10,8 @@ from fastapi.responses import RedirectResponse, Response
 from email_assistant.accounts.sessions import NoSession
 from email_assistant.web.auth import Access, local_path, login_page, onward, with_token
 from email_assistant.web.dependencies import Assistant, served
-from email_assistant.web.head import say_how_it_stands
 from email_assistant.web.rendering import render
-from email_assistant.web.routers import undocumented
+from email_assistant.web.routers import say_how_it_stands, undocumented
 
 router = undocumented()
 

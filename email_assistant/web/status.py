@@ -1,4 +1,4 @@
-"""`/api/status`: whether mail is worked on, and what holds it up."""
+"""`/api/status`, `/api/stop` and `/api/go-on`: whether mail is worked on, what holds it up, and what stops it all."""
 
 from datetime import datetime
 
@@ -42,3 +42,28 @@ async def show_status(app: Assistant) -> StatusOut:
         failed=await app.mails.failed(app.user_id),
         model_refuses=[ModelRefusesOut.model_validate(each) for each in refusing],
     )
+
+
+class StopOut(BaseModel):
+    stopped_since: datetime | None = Field(description="Null while it goes on.")
+
+
+@router.get("/stop", responses=documented(401))
+async def show_stop(app: Assistant) -> StopOut:
+    """Whether everything is stopped, and since when it is so."""
+    return StopOut(stopped_since=await app.accounts.stopped_since(app.user_id))
+
+
+@router.post("/stop", responses=documented(401, 403))
+async def stop(app: Assistant) -> StopOut:
+    """Stop everything: once this is answered, nothing starts any more for any account; what is under way ends. What is
+    answered meanwhile is kept."""
+    await app.accounts.stop(app.user_id)
+    return await show_stop(app)
+
+
+@router.post("/go-on", responses=documented(401, 403))
+async def go_on(app: Assistant) -> StopOut:
+    """Go on as before the stop. An account that was paused on its own is paused still."""
+    await app.queue.poll(await app.accounts.go_on(app.user_id))
+    return await show_stop(app)

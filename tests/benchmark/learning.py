@@ -21,14 +21,6 @@ from statistics import median
 from time import perf_counter
 from typing import Final
 
-from email_assistant.features.rehearsal.habits.cascade import (
-    LIMITS,
-    Judgement,
-    is_checked,
-    may_decide,
-    nothing_proven,
-    take,
-)
 from email_assistant.features.rehearsal.habits.classifier import Classifier, TooFewOutcomes
 from email_assistant.features.rehearsal.habits.learned import (
     FIRST,
@@ -38,6 +30,14 @@ from email_assistant.features.rehearsal.habits.learned import (
     foretell,
     learn,
     next_version,
+)
+from email_assistant.features.rehearsal.habits.proof import (
+    LIMITS,
+    Judgement,
+    is_checked,
+    may_decide,
+    nothing_proven,
+    take,
 )
 from email_assistant.features.rehearsal.habits.study import Study
 from email_assistant.features.rehearsal.habits.words import IGNORE, NOTIFY, OUTCOMES, RESPOND

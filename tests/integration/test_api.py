@@ -35,8 +35,7 @@ from email_assistant.mail.address import Address
 from email_assistant.mail.message import Mail
 from email_assistant.settings import Settings
 from email_assistant.web.app import create_api
-from email_assistant.web.auth import Key
-from email_assistant.web.own_name import OwnName
+from email_assistant.web.auth import Key, OwnName
 from tests.doubles.ports import NO_CERTIFICATES
 
 TOKEN = "the-token"

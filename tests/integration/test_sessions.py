@@ -20,7 +20,7 @@ from email_assistant.daemon import open_daemon
 from email_assistant.db.pool import session_settings
 from email_assistant.features.notices.telling import Telling
 from email_assistant.settings import Settings
-from email_assistant.web.own_name import OwnName
+from email_assistant.web.auth import OwnName
 from tests.doubles.daemon import API_TOKEN, Daemon
 from tests.doubles.google import Google
 from tests.doubles.model import Model

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from email_assistant.features.rehearsal.habits.cascade import (
+from email_assistant.features.rehearsal.habits.learned import NEWEST, REPLAYED, Predecessor, Truth, learn, next_version
+from email_assistant.features.rehearsal.habits.proof import (
     MISSED,
     ONE_IN,
     WRONG,
@@ -16,7 +17,6 @@ from email_assistant.features.rehearsal.habits.cascade import (
     may_decide,
     prove,
 )
-from email_assistant.features.rehearsal.habits.learned import NEWEST, REPLAYED, Predecessor, Truth, learn, next_version
 from email_assistant.features.rehearsal.habits.study import Study
 from email_assistant.features.rehearsal.habits.words import IGNORE, NOTIFY, OUTCOMES, RESPOND
 from email_assistant.mail.address import Address

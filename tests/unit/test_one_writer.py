@@ -66,7 +66,7 @@ ANY: Mapping[str, str] = {
 """Who writes any table, and why."""
 UNNAMED: Mapping[str, str] = {
     **ANY,
-    "accounts/rekey.py": "what is encrypted, which it encrypts anew",
+    "accounts/vault.py": "what is encrypted, which it encrypts anew",
     "db/lease.py": "the leases' own columns, of conversations, accounts and items",
     "db/checkpoints.py": "LangGraph's tables, by the names that it has for them",
 }

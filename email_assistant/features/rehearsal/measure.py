@@ -9,11 +9,20 @@ from random import Random
 from typing import Final, Literal
 
 from email_assistant.features.rehearsal.figures import Bin, calibration
-from email_assistant.features.rehearsal.habits.cascade import Judgement, is_checked, may_decide, nothing_proven, take
 from email_assistant.features.rehearsal.habits.classifier import TooFewOutcomes
 from email_assistant.features.rehearsal.habits.correspondence import Correspondence
 from email_assistant.features.rehearsal.habits.learned import FIRST, GROWS
-from email_assistant.features.rehearsal.habits.proof import THRESHOLDS, Proof, interval, upper_bound
+from email_assistant.features.rehearsal.habits.proof import (
+    THRESHOLDS,
+    Judgement,
+    Proof,
+    interval,
+    is_checked,
+    may_decide,
+    nothing_proven,
+    take,
+    upper_bound,
+)
 from email_assistant.features.rehearsal.habits.words import IGNORE, OUTCOMES, RESPOND, by_rules
 from email_assistant.features.rehearsal.labelled import Labelled, NoLabelledMail
 

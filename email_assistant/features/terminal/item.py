@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from email_assistant.cli.card import line
-from email_assistant.cli.keep import keep
+from email_assistant.cli.mails import keep
 from email_assistant.features.terminal import words
 from email_assistant.features.terminal.base import InboxScreen, LiveScreen
 from email_assistant.features.terminal.desk import Sight

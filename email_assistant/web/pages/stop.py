@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 from fastapi import Request
 from fastapi.responses import RedirectResponse, Response
 
-from email_assistant.web import stop as programs
+from email_assistant.web import status as programs
 from email_assistant.web.auth import local_path
 from email_assistant.web.dependencies import Assistant
 from email_assistant.web.routers import for_pages

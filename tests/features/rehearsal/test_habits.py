@@ -10,9 +10,9 @@ import pytest
 
 from email_assistant.app import past_mails
 from email_assistant.db.lease import Lease
-from email_assistant.features.rehearsal.habits.cascade import is_checked
 from email_assistant.features.rehearsal.habits.judge import Habits
 from email_assistant.features.rehearsal.habits.judgements import Judgements
+from email_assistant.features.rehearsal.habits.proof import is_checked
 from email_assistant.inbox.mails import MailRow
 from email_assistant.trail.story import Trail
 from tests.benchmark.tokens import count_tokens

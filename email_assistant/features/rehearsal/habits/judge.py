@@ -19,10 +19,10 @@ from email_assistant.app import App, past_mails
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Pool, fetched
 from email_assistant.errors import logged
-from email_assistant.features.rehearsal.habits.cascade import is_checked, may_decide
 from email_assistant.features.rehearsal.habits.judgements import Basis, Judgements, Version
 from email_assistant.features.rehearsal.habits.learned import FIRST, GROWS
 from email_assistant.features.rehearsal.habits.pairing import WITHIN
+from email_assistant.features.rehearsal.habits.proof import is_checked, may_decide
 from email_assistant.features.rehearsal.settings import RehearsalSettings
 from email_assistant.sync.past_mails import PastMails
 from email_assistant.sync.recorded import Recorded, kept, nameless

@@ -11,9 +11,8 @@ from uuid import UUID
 from email_assistant.db.pool import Connection, Pool, fetched_as
 from email_assistant.db.statements import statements
 from email_assistant.db.values import time_in_json
-from email_assistant.features.rehearsal.habits.cascade import Judgement, prove, take
 from email_assistant.features.rehearsal.habits.learned import Foretold, Truth
-from email_assistant.features.rehearsal.habits.proof import Proof
+from email_assistant.features.rehearsal.habits.proof import Judgement, Proof, prove, take
 from email_assistant.work.outcomes import OneForAll
 
 _BEGINNING: Final[tuple[datetime | str, str]] = ("-infinity", "")
