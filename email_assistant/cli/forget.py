@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 _MOST_SHOWN = 30
 _AFTERWARDS = (
-    "Gmail was not changed. What was forgotten is not read from there again; mail that comes from now on is new. "
+    "Gmail was not changed. None of these mails is read from there again; what comes from now on, or was not read yet, "
+    "is new. "
     "Backups and exports that you made before still hold it: delete them, or make new ones."
 )
 

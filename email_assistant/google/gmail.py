@@ -260,8 +260,7 @@ class Gmail:
         await self._client.repeat(self._users.stop(userId="me"))
 
     async def send_as(self) -> tuple[SendAs, ...]:
-        request = self._send_as.list(userId="me")
-        return await self._client.read(request, lambda answer: tuple(map(_send_as, answer.get("sendAs", ()))))
+        return await self._client.read(self._send_as.list(userId="me"), _senders)
 
 
 def _history_page(answer: dict[str, Any]) -> HistoryPage:
@@ -332,6 +331,14 @@ def _draft_page(answer: dict[str, Any]) -> tuple[list[Draft], str | None]:
 
 def _label(answer: dict[str, Any]) -> Label:
     return Label(answer["id"], answer["name"])
+
+
+def _senders(answer: dict[str, Any]) -> tuple[SendAs, ...]:
+    """Raises ValueError: a list without the account's own address, which Gmail's always holds, is none to go by."""
+    found = tuple(map(_send_as, answer["sendAs"]))
+    if not any(each.primary for each in found):
+        raise ValueError("no primary address")
+    return found
 
 
 def _send_as(entry: dict[str, Any]) -> SendAs:

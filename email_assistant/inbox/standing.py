@@ -57,6 +57,8 @@ MANY: Mapping[Kind, str] = {
 }
 _DOES: Mapping[Kind, str] = {"draft": "goes out", "meeting": "is put into the calendar"}
 """What becomes of it when it is accepted; of all others, that it is done."""
+_DO: Mapping[Kind, str] = {"draft": "go out", "meeting": "are put into the calendar"}
+"""Likewise of several."""
 TAKEN_FOR: Mapping[str, str] = {"respond": "needs an answer", "notify": "good to know", "ignore": "needs nothing"}
 """What each class of mail is called."""
 MORNING = time(8)
@@ -141,14 +143,15 @@ def beside(kind: Kind, parts: Sequence[Part], zone: ZoneInfo, *, one_proposal: b
     Args:
         one_proposal: what was accepted of it is asked about again once another part is turned down.
     """
-    held = {part.kind: part.answer for part in parts if part.answer in ACTS}
+    held = Counter((part.kind, part.answer) for part in parts if part.answer in ACTS)
     notes = [
-        f"{named(each, kind).capitalize()} that you {'changed and approved' if answer == 'edit' else 'approved'} "
-        f"{_DOES.get(each, 'is done')} with your answer on this"
-        for each, answer in held.items()
+        f"{named(each, kind, count).capitalize()} that you {'changed and ' if answer == 'edit' else ''}approved "
+        f"{_does(each, count)} with your answer on this"
+        for (each, answer), count in held.items()
     ]
     notes += [f"You dismissed {named(part.kind, kind)}" for part in parts if part.answer == "ignore"]
-    notes += ["If you turn this down, you are asked about that again"] if held and one_proposal else []
+    if held and one_proposal:
+        notes.append(f"If you turn this down, you are asked about {'that' if held.total() == 1 else 'those'} again")
     if others := [part for part in parts if part.answer is None]:
         notes.append(f"One proposal with {_those(others, kind, zone)}")
     return notes
@@ -191,7 +194,16 @@ def is_asleep(snoozed_until: datetime | None) -> bool:
 def _those(parts: Sequence[Part], own: Kind, zone: ZoneInfo) -> str:
     """Parts that wait for the person, those that are asleep last."""
     counted = Counter((is_asleep(part.snoozed_until), part.kind, _put_off(part, zone)) for part in parts)
-    return " and ".join(f"{named(kind, own, count)}{off}" for (_, kind, off), count in sorted(counted.items()))
+    told, names = set[Kind](), list[str]()
+    for (_, kind, off), count in sorted(counted.items()):
+        more = f"another {NAMES[kind]}" if count == 1 else f"{count} more {MANY[kind]}"
+        names.append(f"{more if kind in told else named(kind, own, count)}{off}")
+        told.add(kind)
+    return " and ".join(names)
+
+
+def _does(kind: Kind, count: int) -> str:
+    return _DOES.get(kind, "is done") if count == 1 else _DO.get(kind, "are done")
 
 
 def _put_off(part: Part, zone: ZoneInfo) -> str:

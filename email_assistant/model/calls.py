@@ -75,15 +75,18 @@ def read_calls(text: str, *, required: bool) -> AIMessage:
     return AIMessage("" if calls else answer.answer, tool_calls=calls)
 
 
-def with_written_call(answer: AIMessage, tools: Tools) -> AIMessage:
+def with_written_call(answer: AIMessage, tools: Tools, messages: Sequence[AnyMessage]) -> AIMessage:
     """The answer; one that is the text of a call and nothing else, as a model writes it whose server does not know its
-    template, as that call. An object among words is none: it may be somebody's in a mail."""
+    template, as that call. An object among words is none, and none that the model was shown: it is somebody's in a
+    mail."""
     written = _WRITTEN.fullmatch(answer_in(answer.text))
+    if written is None or answer.tool_calls or any(written[1] in each.text for each in messages):
+        return answer
     try:
-        call = _Call.model_validate_json(written[1]) if written and not answer.tool_calls else None
+        call = _Call.model_validate_json(written[1])
     except ValueError:
         return answer
-    if call is None or call.name not in {tool["function"]["name"] for tool in tools}:
+    if call.name not in {tool["function"]["name"] for tool in tools}:
         return answer
     made = ToolCall(name=call.name, args=call.arguments, id=_new_id(), type="tool_call")
     return answer.model_copy(update={"content": "", "tool_calls": [made]})

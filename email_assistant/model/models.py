@@ -215,7 +215,7 @@ class Models:
             abilities.found("tools", True)
         elif abilities.can("tools") is None and not await self._makes_calls(asker, tool_choice):
             return await self._call_by_json(asker, messages, tools, required=required, tries=_TRIES - 1)
-        return with_written_call(answer, tools)
+        return with_written_call(answer, tools, messages)
 
     async def _call_by_json(
         self, asker: _Asker, messages: Sequence[AnyMessage], tools: Tools, *, required: bool, tries: int = _TRIES

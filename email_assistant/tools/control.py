@@ -1,16 +1,36 @@
 """`Question`, `request_clarification` and `Done`: tools that act on nobody but the conversation of agent and person."""
 
-from typing import Any, Final
+import re
+from typing import Annotated, Any, Final
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
 from email_assistant.tools.spec import Arguments, Call, Review, Tool, ToolSpec
 
 CLARIFICATION: Final = "request_clarification"
 
 
+_BEGINS: Final = re.compile(r"\s*(?:```\w*\s*)?(?:[\[{]\s*[\[{\"\]}]|\[TOOL|<[/|]?[a-z_]+[=>|])")
+"""As JSON does, or what templates of models put round a call."""
+_HOLDS: Final = re.compile(
+    r"\b(?:send|schedule|check|update|write|search|read)_\w+_tool\b"
+    r'|"(?:name|arguments|parameters|function|tool_calls)"\s*:'
+)
+
+
+def reads_as_call(text: str) -> bool:
+    """Whether a text that a model says to a person is a call, or what is left of one: no person can answer it."""
+    return bool(_BEGINS.match(text) or _HOLDS.search(text))
+
+
+def _for_a_person(text: str) -> str:
+    if reads_as_call(text):
+        raise ValueError("is no question: ask it in words, as a person does; a tool is called, not written out")
+    return text
+
+
 class _QuestionArguments(Arguments):
-    content: str = Field(title="Question", min_length=1)
+    content: Annotated[str, AfterValidator(_for_a_person)] = Field(title="Question", min_length=1)
 
 
 class QuestionTool(Tool):

@@ -1,6 +1,7 @@
 """Which of the person's addresses a mail goes from, whom an answer to all reaches, and who the person is."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -93,12 +94,22 @@ class TestFrom:
         await home.sync()
         assert (await home.account()).own_addresses == {ADA, INFO}
 
-    @pytest.mark.parametrize(("status", "reason"), [(502, "backendError"), (403, "insufficientPermissions")])
+    @pytest.mark.parametrize(
+        "fault",
+        [
+            {"status": 502},
+            {"status": 403, "reason": "insufficientPermissions"},
+            {"says": {"kind": "no list"}},
+            {"says": {"sendAs": []}},
+            {"says": {"sendAs": [{"sendAsEmail": "info@example.com", "verificationStatus": "accepted"}]}},
+        ],
+        ids=["502", "403", "no list", "an empty one", "one without their own address"],
+    )
     async def test_no_mail_is_read_before_it_is_known(
-        self, home: Home, google: Google, model: Model, status: int, reason: str
+        self, home: Home, google: Google, model: Model, fault: dict[str, Any]
     ) -> None:
         give_aliases(google)
-        google.fault("sendAs.list", status=status, reason=reason)
+        google.fault("sendAs.list", **fault)
         model.script([[reply("Friday is fine."), DONE]])
         google.deliver(BOB, "Lunch?", "Does Friday suit you?", headers={"To": INFO})
         with pytest.raises(Transient, match="which addresses you send from"):

@@ -76,6 +76,8 @@ class Rehearsed:
 
     @property
     def sentence(self) -> str:
+        if not self.answered:
+            return f"Of {self.mails:,} later mails you answered none, so there is nothing to be measured by."
         if not self.by_threshold:
             return (
                 f"I would have shown you all {self.mails:,} mails, of which you answered {self.answered:,}: before "
