@@ -61,6 +61,7 @@ from email_assistant.memory.rules import Rule
 from email_assistant.memory.senders import sender_rule
 from email_assistant.model.structured import read_object
 from email_assistant.sync.recorded import Recorded
+from email_assistant.tools.control import reads_as_call
 from email_assistant.tools.spoken_times import spoken_times
 from email_assistant.trail.chat_tools import _matching
 from email_assistant_servers.google_sandbox import mime as sandbox
@@ -314,6 +315,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "lines that match": lambda text: _matching(text, ["hello", "a"]),
     "the sandbox": in_the_sandbox,
     "a file in the sandbox": file_in_the_sandbox,
+    "a model's words": reads_as_call,
     "a model's answer": tolerant(lambda text: read_object(text, dict), ValueError),
 }
 
