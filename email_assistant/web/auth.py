@@ -23,6 +23,14 @@ from email_assistant.web.wording import browser
 
 @dataclass(frozen=True, slots=True)
 class OwnName:
+    """A host name of this home's own, so that its cookies reach no other server of this machine.
+
+    Cookies know no port (RFC 6265, section 8.5): what is set for 127.0.0.1 goes to every server there, whoever started
+    it. Names below .localhost lead to this machine (RFC 6761, section 6.3), and each has cookies of its own. The name
+    is random: who knew it could lead the browser to their own port under it. So only who has given the token is told
+    it.
+    """
+
     host: str
     is_known: bool
     """Whether the system's own resolver finds it. Browsers may do so by themselves, but a link must open in any."""

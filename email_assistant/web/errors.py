@@ -104,7 +104,8 @@ def _told(error: Exception) -> tuple[HTTPStatus, str]:
 
 
 class Refusals:
-    """`details`: what is said instead, by status."""
+    """Puts refusals of the library's middleware, which are plain text, in the form of all others. `details`: what is
+    said instead, by status."""
 
     def __init__(self, app: ASGIApp, details: Mapping[int, str]) -> None:
         self._app = app

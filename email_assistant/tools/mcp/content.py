@@ -1,5 +1,5 @@
 """What servers say, made safe for a model and for a person: cut to a length, delimited as data, one line where one is
-due."""
+due; and how much they may say, since each is somebody else's program, which may be broken, or mean harm."""
 
 import json
 import time
