@@ -504,7 +504,10 @@ class TestDoctor:
         server.answer("POST", "/token", ok({"access_token": "a", "expires_in": 3600}))
         me = "/gmail/v1/users/me"
         server.answer("GET", f"{me}/profile", ok({"emailAddress": ADA, "historyId": "1"}))
-        aliases = [{"sendAsEmail": ADA}, {"sendAsEmail": "info@example.com", "verificationStatus": "pending"}]
+        aliases = [
+            {"sendAsEmail": ADA, "isPrimary": True},
+            {"sendAsEmail": "info@example.com", "verificationStatus": "pending"},
+        ]
         server.answer("GET", f"{me}/settings/sendAs", ok({"sendAs": aliases}))
         program = make(google_root=server.url)
         program.account_add(ADA)
