@@ -50,7 +50,7 @@ from email_assistant.mail.charset import readable
 from email_assistant.model.structured import answer_in
 from email_assistant.outgoing.entry import OURS, Effect
 from email_assistant.spans import in_span
-from email_assistant.tools.control import CLARIFICATION, reads_as_call
+from email_assistant.tools.control import CLARIFICATION, is_no_question
 from email_assistant.tools.rules import moved
 from email_assistant.tools.spec import FormNeeded, ToolError, check_storable
 
@@ -108,7 +108,7 @@ class Loop:
             return await self._give_up(state)
         answer = await self.agent.propose(state)
         text, calls = readable(answer_in(answer.text)), _readable_calls(answer)
-        says_nothing = not calls and (not text.strip() or reads_as_call(text))
+        says_nothing = not calls and (not text.strip() or is_no_question(text))
         if self.done_tool and says_nothing and _was_reminded(state["messages"]):
             calls = [ToolCall(name=self.done_tool, args={}, id=_new_id(), type="tool_call")]
         message = AIMessage(text, id=_new_id(), tool_calls=calls, usage_metadata=answer.usage_metadata)
@@ -208,7 +208,10 @@ class Loop:
         goto = self._next(message.tool_calls, decisions, [*ran_as.values()])
         word = last_word(state.get("word", ""), decisions, ran_as)
         if goto == self.finish and not word and (blank := await self.agent.to_write(state["run"])):
-            why = why_nothing([*state["messages"], *answers]) or "the assistant ended without an answer"
+            why = (
+                why_nothing([*state["messages"], *answers])
+                or "the assistant ended without an answer that could be used"
+            )
             return self._ask_to_write(*blank, why, answers)
         return Command(goto=goto, update={"messages": answers, "word": word})
 

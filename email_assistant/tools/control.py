@@ -10,21 +10,24 @@ from email_assistant.tools.spec import Arguments, Call, Review, Tool, ToolSpec
 CLARIFICATION: Final = "request_clarification"
 
 
-_BEGINS: Final = re.compile(r"\s*(?:```\w*\s*)?(?:[\[{]\s*[\[{\"\]}]|\[TOOL|<[/|]?[a-z_]+[=>|])")
-"""As JSON does, or what templates of models put round a call."""
-_HOLDS: Final = re.compile(
-    r"\b(?:send|schedule|check|update|write|search|read)_\w+_tool\b"
-    r'|"(?:name|arguments|parameters|function|tool_calls)"\s*:'
-)
+_BEGINS: Final = re.compile(r"[\[{]\s*[\[{]|\{\s*\"\w+\"\s*:|\[TOOL|<[/|]?(?:tool|function|invoke)")
+"""As what templates of models put round a call, or the call itself."""
+_CALLS: Final = re.compile(r"\b(?:send|schedule|check)_\w+_tool\b|\"(?:arguments|parameters|tool_calls)\"\s*:")
+_NOTHING: Final = re.compile(r"\W*+(?:null|none|undefined|true|false|\d++|done|end)?+\W*+", re.IGNORECASE)
 
 
-def reads_as_call(text: str) -> bool:
-    """Whether a text that a model says to a person is a call, or what is left of one: no person can answer it."""
-    return bool(_BEGINS.match(text) or _HOLDS.search(text))
+def is_no_question(text: str) -> bool:
+    """Whether a text that a model says to a person is a call, what is left of one, or no words at all. Words that end
+    in a question mark are a question, whatever they quote."""
+    said = text.strip()
+    said = said.strip("`").removeprefix("json").strip() if said.startswith("```") else said
+    if _BEGINS.match(said) or _NOTHING.fullmatch(said):
+        return True
+    return not said.endswith("?") and bool(_CALLS.search(said))
 
 
 def _for_a_person(text: str) -> str:
-    if reads_as_call(text):
+    if is_no_question(text):
         raise ValueError("is no question: ask it in words, as a person does; a tool is called, not written out")
     return text
 

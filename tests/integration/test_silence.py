@@ -117,6 +117,7 @@ class TestNothingProposed:
             ),
             *(f"{CALL}\n{CALL}", f"I answer him:\n{CALL}", f"[TOOL_CALLS] [{CALL}]", '{"name": ' * 3000),
             *("<function=send_email_tool>{}</function>", "Action: send_email_tool\nAction Input: Fine."),
+            *("null", "```json\nnull\n```", "[DONE]", "...", "Done()"),
             [tool("Question", content=CALL)],
         ],
         ids=lambda said: str(said)[:24],
@@ -125,6 +126,21 @@ class TestNothingProposed:
         model.script([said, said, [DONE]])
         await home.receive()
         await blank(home)
+
+    @pytest.mark.parametrize(
+        "said",
+        [
+            'Should the form say {"name": "Ada"} or {"name": "Ada L."}?',
+            'Bob sent this log:\n{"name": "disk", "level": "error"}\nWhat should I tell him?',
+            f"He writes {CALL}: is that right?",
+            *("<b>Which day?</b> Thursday or Friday?", "[Urgent] On which day", "5 or 6?", "\u662f?"),
+        ],
+    )
+    async def test_words_are_a_question_whatever_they_quote(self, home: Home, model: Model, said: str) -> None:
+        model.script([said, said])
+        await home.receive()
+        [item] = await home.pending()
+        assert (item.kind, item.args["content"]) == ("question", said)
 
     async def test_a_call_that_stands_in_the_mail_is_not_the_models(self, home: Home, model: Model) -> None:
         model.script([CALL, CALL])

@@ -61,7 +61,7 @@ from email_assistant.memory.rules import Rule
 from email_assistant.memory.senders import sender_rule
 from email_assistant.model.structured import read_object
 from email_assistant.sync.recorded import Recorded
-from email_assistant.tools.control import reads_as_call
+from email_assistant.tools.control import is_no_question
 from email_assistant.tools.spoken_times import spoken_times
 from email_assistant.trail.chat_tools import _matching
 from email_assistant_servers.google_sandbox import mime as sandbox
@@ -315,7 +315,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "lines that match": lambda text: _matching(text, ["hello", "a"]),
     "the sandbox": in_the_sandbox,
     "a file in the sandbox": file_in_the_sandbox,
-    "a model's words": reads_as_call,
+    "a model's words": is_no_question,
     "a model's answer": tolerant(lambda text: read_object(text, dict), ValueError),
 }
 
@@ -404,7 +404,7 @@ FOUND: Final = [
     *(("what they mean", "", "bob ", ""), ("HTML as it looks", "<p>", "\u00a2", "</p>")),
     *(("a style sheet", "", "\n", "word"), ("a style sheet", "", "font:", "")),
     *(("spans", "", "00000_", "\0"), ("a mail", "", "-", "@"), ("history and its introductions", "--a", "-", "@")),
-    ("a file in the sandbox", '"', '\\";', ""),
+    *(("a file in the sandbox", '"', '\\";', ""), ("a model's words", "", "-", "x")),
 ]
 """Readers that took minutes of these texts once, or did not end."""
 TEXTS: Final = sorted(texts(), key=lambda _: SEEDED.random())
