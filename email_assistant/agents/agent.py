@@ -18,9 +18,10 @@ from email_assistant.tools.spec import CONFIRMATION, Answer, FilledIn, FormNeede
 
 
 class Judged(TypedDict):
-    """What is to become of a call before a person is asked: run it, ask, or answer it with `text`."""
+    """What is to become of a call before a person is asked: run it, ask, or answer it with `text`, because it can't be
+    done (`say`) or was `done` before."""
 
-    kind: Literal["run", "ask", "say"]
+    kind: Literal["run", "ask", "say", "done"]
     args: dict[str, Any]
     text: str
     """Where a person is asked: why, if their own rule would not have it."""
@@ -39,7 +40,7 @@ class Decided(TypedDict):
     `stop` ends the run after its accepted siblings ran, unless the person said something about another.
     """
 
-    do: Literal["run", "say", "answer", "stop", "same"]
+    do: Literal["run", "say", "done", "answer", "stop", "same"]
     args: dict[str, Any]
     text: str
     """Of `same`: the id of the call that it equals."""
@@ -161,6 +162,11 @@ class Agent(ABC):
             session: as it is once the calls that stand before it in its message, and are to run, have done so. One that
                 the person has yet to decide may never run.
         """
+
+    async def done_before(self, run: Mapping[str, Any], name: str, judged: Judged) -> str | None:
+        """What came of a call that was carried out in this run, that others were told of, and that comes to the same;
+        None: there is none."""
+        return None
 
     @abstractmethod
     async def run_tool(self, call: ToRun, config: RunnableConfig) -> Ran:

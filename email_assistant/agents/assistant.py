@@ -124,6 +124,14 @@ class Assistant(Agent):
         judged = Judged(kind="ask" if verdict.do == "ask" else "run", args=complete, text=because)
         return judged | {"place": place, "means": means}
 
+    async def done_before(self, run: Mapping[str, Any], name: str, judged: Judged) -> str | None:
+        if judged["kind"] == "say" or not (self.tools.touches(name) and self.tools.subject(name).may_tell_others):
+            return None
+        for effect in await self.ledger.done_of([UUID(run["id"])]):
+            if effect.tool == name and await self.tools.meaning(run, name, effect.args) == judged["means"]:
+                return effect.result or ""
+        return None
+
     def _is_told(self, verdict: Verdict, session: GateSession, name: str) -> bool:
         """Whether a reviewed answer to a mail is odd only in whom it reaches. The item tells who of them is new, and by
         more than is known here: Gmail is asked too."""

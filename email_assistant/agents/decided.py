@@ -12,6 +12,7 @@ from email_assistant.mail.charset import cut, one_line
 from email_assistant.outgoing.entry import Effect
 
 _ERROR = "Error: "
+_DONE = "Done already, by an earlier call that came to the same; not done again. "
 _MOST_OF_A_REASON = 200  # characters
 _FOR_THE_MODEL = re.compile(r"[\w.]+(?:, [\w.]+)*: |\w+ may not be used|.*\b(?:IANA|JSON|NUL)\b", re.DOTALL)
 """A refusal that names arguments, tools or formats: it tells the model what to mend, and a person nothing."""
@@ -51,6 +52,16 @@ def as_left(decision: Decided, effect: Effect) -> Decided:
     edited = decision["edited"] or effect.args != decision["args"]
     place = decision["place"] if effect.place is None else effect.place
     return Decided(do="run", args=effect.args, text="", asked=True, edited=edited, place=place)
+
+
+def done_already(verdict: Judged, result: str) -> Judged:
+    return Judged(kind="done", args=verdict["args"], text=f"{_DONE}{result}")
+
+
+def repeats_itself(decisions: Mapping[str, Decided], before: Sequence[AnyMessage]) -> bool:
+    """Whether a model that was told of a repeat has proposed nothing but repeats once more."""
+    was_told = any(isinstance(m, ToolMessage) and m.text.startswith(_DONE) for m in before)
+    return was_told and {each["do"] for each in decisions.values()} <= {"done", "same"}
 
 
 def same_calls(judged: Sequence[tuple[ToolCall, Judged]]) -> dict[str, Decided]:

@@ -38,7 +38,9 @@ from email_assistant.agents.decided import (
     as_left,
     beside_refused,
     decided_by,
+    done_already,
     last_word,
+    repeats_itself,
     same_calls,
     why_nothing,
     with_edits,
@@ -147,6 +149,8 @@ class Loop:
         for call in message.tool_calls:
             if (decision := decided.get(str(call["id"]))) is None:
                 verdict = await self._verdict(run, call, session)
+                if (result := await self.agent.done_before(run, call["name"], verdict)) is not None:
+                    verdict = done_already(verdict, result)
                 judged.append((call, verdict))
             if (decision["do"] if decision else verdict["kind"]) == "run":
                 args, approved = (decision or verdict)["args"], decision is not None and decision["asked"]
@@ -206,6 +210,8 @@ class Loop:
         if any(d["edited"] for d in decisions.values()):
             answers.insert(0, with_edits(message, decisions))
         goto = self._next(message.tool_calls, decisions, [*ran_as.values()])
+        if self.done_tool and repeats_itself(decisions, state["messages"]):
+            goto = self.finish
         word = last_word(state.get("word", ""), decisions, ran_as)
         if goto == self.finish and not word and (blank := await self.agent.to_write(state["run"])):
             why = (

@@ -1,14 +1,15 @@
 """Tool calls for servers that make none: asked for as JSON by a schema, with the conversation told as text."""
 
+import json
 import re
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, Final
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
-from pydantic import AliasChoices, BaseModel, Field
+from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, model_validator
 
-from email_assistant.model.structured import Form, answer_in, compact, read_object, with_instructions
+from email_assistant.model.structured import Form, answer_in, compact, objects_alone, read_object, with_instructions
 
 Tools = Sequence[Mapping[str, Any]]
 """In the form of OpenAI's `tools`."""
@@ -22,19 +23,43 @@ _FREE = (
     "person, with no calls."
 )
 
+_BEGINS: Final = re.compile(r"[\[{]\s*[\[{]|\{\s*\"\w+\"\s*:|\[TOOL|<[/|]?(?:tool|function|invoke)")
+_CALLS: Final = re.compile(r"\b(?:send|schedule|check)_\w+_tool\b|\"(?:arguments|parameters|tool_calls)\"\s*:")
 
-_WRITTEN = re.compile(r"(?:```\w*|<tool_call>)?\s*(\{.*\})\s*(?:```|</tool_call>)?", re.DOTALL)
-"""An object that is all of a text, as it is or in the signs that templates of models put round it."""
+
+def _as_object(value: object) -> object:
+    return json.loads(value) if isinstance(value, str) else value
 
 
 class _Call(BaseModel):
-    name: str
-    arguments: dict[str, Any] = Field(validation_alias=AliasChoices("arguments", "parameters"))
+    """In the words of OpenAI's API and of the templates of common models."""
+
+    name: str = Field(validation_alias=AliasChoices("name", "tool"))
+    arguments: Annotated[dict[str, Any], BeforeValidator(_as_object)] = Field(
+        validation_alias=AliasChoices("arguments", "parameters", "args", "input")
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _function(cls, value: Any) -> Any:
+        return value["function"] if isinstance(value, dict) and isinstance(value.get("function"), dict) else value
 
 
 class _Answer(BaseModel):
-    calls: list[_Call]
+    calls: list[_Call] = Field([], validation_alias=AliasChoices("calls", "tool_calls"))
     answer: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _complete(cls, value: Any) -> Any:
+        """A call, or a list of some, where nothing else is said."""
+        if isinstance(value, dict):
+            return value if value.keys() & {"calls", "tool_calls", "answer"} else {"calls": [value]}
+        return {"calls": value}
+
+    def message(self) -> AIMessage:
+        calls = [ToolCall(name=c.name, args=c.arguments, id=_new_id(), type="tool_call") for c in self.calls]
+        return AIMessage("" if calls else self.answer, tool_calls=calls)
 
 
 def calls_form(tools: Tools, *, required: bool) -> Form:
@@ -70,26 +95,34 @@ def read_calls(text: str, *, required: bool) -> AIMessage:
             raise ValueError("calls: at least one is needed")
         return answer
 
-    answer = read_object(text, read)
-    calls = [ToolCall(name=c.name, args=c.arguments, id=_new_id(), type="tool_call") for c in answer.calls]
-    return AIMessage("" if calls else answer.answer, tool_calls=calls)
+    return read_object(text, read).message()
 
 
-def with_written_call(answer: AIMessage, tools: Tools, messages: Sequence[AnyMessage]) -> AIMessage:
-    """The answer; one that is the text of a call and nothing else, as a model writes it whose server does not know its
-    template, as that call. An object among words is none, and none that the model was shown: it is somebody's in a
+def with_written_calls(answer: AIMessage, tools: Tools, messages: Sequence[AnyMessage]) -> AIMessage:
+    """The answer; one that is the text of calls and nothing else, as a model writes them whose server does not know its
+    template, as those calls. An object among words is none, and none that the model was shown: it is somebody's in a
     mail."""
-    written = _WRITTEN.fullmatch(answer_in(answer.text))
-    if written is None or answer.tool_calls or any(written[1] in each.text for each in messages):
+    if answer.tool_calls:
         return answer
     try:
-        call = _Call.model_validate_json(written[1])
-    except ValueError:
+        written = [*objects_alone(answer.text)]
+        values = [value for _, value in written]
+        calls = _Answer.model_validate(values[0] if len(values) == 1 else values).message().tool_calls
+    except (ValueError, RecursionError):  # the latter: it is nested too deep
         return answer
-    if call.name not in {tool["function"]["name"] for tool in tools}:
+    was_shown = any(text in each.text for text, _ in written for each in messages)
+    offered = {tool["function"]["name"] for tool in tools}
+    if was_shown or not calls or not all(call["name"] in offered for call in calls):
         return answer
-    made = ToolCall(name=call.name, args=call.arguments, id=_new_id(), type="tool_call")
-    return answer.model_copy(update={"content": "", "tool_calls": [made]})
+    return answer.model_copy(update={"content": "", "tool_calls": calls})
+
+
+def is_written_call(text: str) -> bool:
+    """Whether a text is a call, or what is left of one. Words that end in a question mark are none, whatever they
+    quote."""
+    said = text.strip()
+    said = said.strip("`").removeprefix("json").strip() if said.startswith("```") else said
+    return bool(_BEGINS.match(said)) or (not said.endswith("?") and bool(_CALLS.search(said)))
 
 
 def told_as_text(messages: Sequence[AnyMessage]) -> list[AnyMessage]:

@@ -22,7 +22,7 @@ from pydantic import BaseModel, SecretStr, ValidationError
 from email_assistant.mail.charset import readable
 from email_assistant.meters import measured
 from email_assistant.model.asking import CALL, READY_TOOL, Abilities, Ability, Asking, Ready, as_small
-from email_assistant.model.calls import Tools, calls_form, read_calls, told_as_text, with_written_call
+from email_assistant.model.calls import Tools, calls_form, read_calls, told_as_text, with_written_calls
 from email_assistant.model.client import BoundedHttp, Client
 from email_assistant.model.context import shortened
 from email_assistant.model.errors import (
@@ -215,7 +215,7 @@ class Models:
             abilities.found("tools", True)
         elif abilities.can("tools") is None and not await self._makes_calls(asker, tool_choice):
             return await self._call_by_json(asker, messages, tools, required=required, tries=_TRIES - 1)
-        return with_written_call(answer, tools, messages)
+        return with_written_calls(answer, tools, messages)
 
     async def _call_by_json(
         self, asker: _Asker, messages: Sequence[AnyMessage], tools: Tools, *, required: bool, tries: int = _TRIES

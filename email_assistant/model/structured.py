@@ -18,6 +18,8 @@ _THOUGHTS: Final = re.compile(
     r"\A\s*<(think(?:ing)?|reasoning)>.*?(?:</\1>|\Z)|\A(?!\s*[{`]).*?</(?:think(?:ing)?|reasoning)>", re.DOTALL
 )
 _BEGINS: Final = re.compile(r'\{(?=\s*+["}])')
+_SIGNS: Final = re.compile(r"(?:\[TOOL_CALLS\]|[\s,;\[\]]|`{3}(?:json\b)?|</?tool_calls?>)*+")
+"""As models put between objects, and their templates round them: no word is in it."""
 _MOST_BROKEN: Final = 32
 _DECODER: Final = json.JSONDecoder()
 
@@ -96,31 +98,51 @@ def answer_in(text: str) -> str:
 
 
 def read_object(text: str, read: Callable[[Any], R]) -> R:
-    """What `read` makes of the last JSON object of an answer that fits, alone, in a code fence or among words. Raises
-    ValueError."""
-    answer = answer_in(text)
+    """What `read` makes of the last JSON object of an answer that fits, alone, in a code fence or among words; objects
+    that stand side by side may fit as a list. Raises ValueError."""
     found: list[R] = []
     problem = ValueError("there is no JSON object in it")
-    for value in _objects(answer):
-        try:
-            found.append(read(value))
-        except ValueError as error:
-            problem = error
+    for row in _rows(answer_in(text)):
+        for value in row if len(row) == 1 else [*row, row]:
+            try:
+                found.append(read(value))
+            except ValueError as error:
+                problem = problem if value is row else error
     if not found:
         raise problem
     return found[-1]
 
 
-def _objects(text: str) -> Iterator[Any]:
-    """The JSON objects of a text, one after the other; what only begins like one is passed over, so many times that the
-    time to read it all grows no faster than the text."""
+def objects_alone(text: str) -> Iterator[tuple[str, Any]]:
+    """The JSON objects of an answer that is nothing else, each as written and as read. Raises ValueError."""
+    answer = answer_in(text)
+    at = _SIGNS.match(answer)
+    while at and at.end() < len(answer):
+        if not _BEGINS.match(answer, at.end()):
+            raise ValueError("there is more in it than JSON objects")
+        value, end = _DECODER.raw_decode(answer, at.end())
+        yield answer[at.end() : end], _readable(value)
+        at = _SIGNS.match(answer, end)
+
+
+def _rows(text: str) -> Iterator[list[Any]]:
+    """The JSON objects of a text, those with no word between them together; what only begins like one is passed over,
+    so many times that the time to read it all grows no faster than the text."""
+    row: list[Any] = []
     broken, end = 0, 0
     while broken < _MOST_BROKEN and (begins := _BEGINS.search(text, end)):
         try:
-            value, end = _DECODER.raw_decode(text, begins.start())
-            yield _readable(value)
+            value, ends = _DECODER.raw_decode(text, begins.start())
         except (ValueError, RecursionError):  # the latter: it is nested too deep
             broken, end = broken + 1, begins.start() + 1
+            continue
+        if row and not _SIGNS.fullmatch(text, end, begins.start()):
+            yield row
+            row = []
+        row.append(_readable(value))
+        end = ends
+    if row:
+        yield row
 
 
 def _readable(value: Any) -> Any:

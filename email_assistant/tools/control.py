@@ -5,25 +5,20 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, ConfigDict, Field
 
+from email_assistant.model.calls import is_written_call
 from email_assistant.tools.spec import Arguments, Call, Review, Tool, ToolSpec
 
 CLARIFICATION: Final = "request_clarification"
 
 
-_BEGINS: Final = re.compile(r"[\[{]\s*[\[{]|\{\s*\"\w+\"\s*:|\[TOOL|<[/|]?(?:tool|function|invoke)")
-"""As what templates of models put round a call, or the call itself."""
-_CALLS: Final = re.compile(r"\b(?:send|schedule|check)_\w+_tool\b|\"(?:arguments|parameters|tool_calls)\"\s*:")
-_NOTHING: Final = re.compile(r"\W*+(?:null|none|undefined|true|false|\d++|done|end)?+\W*+", re.IGNORECASE)
+_NOTHING: Final = re.compile(
+    r"(?:`{3}json\b)?\W*+(?:null|none|undefined|true|false|\d++|done|end)?+[^\w?]*+", re.IGNORECASE
+)
 
 
 def is_no_question(text: str) -> bool:
-    """Whether a text that a model says to a person is a call, what is left of one, or no words at all. Words that end
-    in a question mark are a question, whatever they quote."""
-    said = text.strip()
-    said = said.strip("`").removeprefix("json").strip() if said.startswith("```") else said
-    if _BEGINS.match(said) or _NOTHING.fullmatch(said):
-        return True
-    return not said.endswith("?") and bool(_CALLS.search(said))
+    """Whether a text that a model says to a person is a call, what is left of one, or no words at all."""
+    return bool(_NOTHING.fullmatch(text)) or is_written_call(text)
 
 
 def _for_a_person(text: str) -> str:

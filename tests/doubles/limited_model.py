@@ -48,6 +48,8 @@ class LimitedModel:
         """So many answers to come are prose, whatever is asked for."""
         self.thoughts = ""
         """What comes before each answer that is text."""
+        self.written: Callable[[list[dict[str, Any]]], Any] | None = None
+        """How it writes calls as JSON, where not as it is told."""
         self.instead: Callable[[], Response] | None = None
         """What is answered instead, whatever is asked."""
         self.usage_in_each = False
@@ -138,12 +140,14 @@ class LimitedModel:
             return {"content": '{"weather": "sunny"}'}
         return {"content": self.answer}
 
-    def _object(self, form: str) -> dict[str, Any]:
+    def _object(self, form: str) -> Any:
         if '"ready"' in form and "calls" not in form:
             return {"ready": True}
         if "classification" in form and '"calls"' not in form:
             return self.triage
         calls = [{"name": call.name, "arguments": call.args} for call in self.calls]
+        if self.written:
+            return self.written(calls)
         return {"calls": calls} | ({"answer": "" if calls else self.answer} if '"answer"' in form else {})
 
     def _tool_calls(self, body: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -67,6 +67,27 @@ class TestLimits:
         if case != "ignores all":
             assert len(model.requests[learned:]) == 2
 
+    @pytest.mark.parametrize(
+        "written",
+        [
+            lambda calls: calls[0] if len(calls) == 1 else calls,
+            lambda calls: {"tool_calls": calls},
+            lambda calls: [{"tool": call["name"], "parameters": call["arguments"]} for call in calls],
+            lambda calls: [{"type": "function", "function": each} for each in _with_text_as_arguments(calls)],
+        ],
+        ids=["alone", "tool_calls", "other names", "as OpenAI tells them"],
+    )
+    @pytest.mark.parametrize("number", [1, 2])
+    async def test_calls_that_are_complete_are_taken_as_they_are_written(
+        self, open_home: OpenHome, written: Callable[[Any], Any], number: int
+    ) -> None:
+        with LimitedModel(ignores=LIMITS["ignores tools"][1]) as model:
+            model.calls, model.written = YES[:number], written
+            async with at_home(open_home, model) as home:
+                await home.receive("Lunch?")
+                [item] = await home.pending()
+        assert (item.action, item.args["response_text"]) == ("send_email_tool", "Yes, Friday suits me.")
+
     @pytest.mark.parametrize("case", LIMITS)
     async def test_what_was_done_is_told_as_text_that_takes_turns(self, open_home: OpenHome, case: str) -> None:
         refuses, ignores = LIMITS[case]
@@ -125,6 +146,10 @@ class TestLimits:
         schemas = [body for body in model.requests if "json_schema" in asked_for(body)]
         told = ["JSON schema" in body["messages"][0]["content"] for body in schemas]
         assert told == [False, False, False, False, True]
+
+
+def _with_text_as_arguments(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{**call, "arguments": json.dumps(call["arguments"])} for call in calls]
 
 
 THOUGHTS = (

@@ -93,10 +93,16 @@ class TestNothingProposed:
         [proposed] = await home.pending()
         assert proposed.args["response_text"] == "Friday is fine."
 
-    @pytest.mark.parametrize("around", ["{}", "```json\n{}\n```", "<tool_call>{}</tool_call>", "<think>Hm</think>{}"])
+    @pytest.mark.parametrize(
+        "around",
+        [
+            *("{}", "```json\n{}\n```", "<tool_call>{}</tool_call>", "<think>Hm</think>{}", "[TOOL_CALLS] [{}]"),
+            *("{}\n{}", "<tool_call>{}</tool_call>\n<tool_call>{}</tool_call>", '{{"calls": [{}, {}]}}'),
+        ],
+    )
     async def test_a_call_that_is_written_as_text_is_that_call(self, home: Home, model: Model, around: str) -> None:
-        call = {"name": "send_email_tool", "arguments": dict(reply("Friday is fine.").args)}
-        model.script([[tool("check_calendar_tool", dates=["02-06-2031"])], around.format(json.dumps(call)), [DONE]])
+        done = json.dumps({"name": "Done", "arguments": {}})
+        model.script([[tool("check_calendar_tool", dates=["02-06-2031"])], around.format(CALL, done), [DONE]])
         await home.receive()
         [item] = await home.pending()
         assert (item.kind, item.args["response_text"]) == ("draft", "Friday is fine.")
@@ -115,7 +121,7 @@ class TestNothingProposed:
                 '{"name": "send_email_tool", "argum',
                 '[{"name": "Done", "arguments": {}}]',
             ),
-            *(f"{CALL}\n{CALL}", f"I answer him:\n{CALL}", f"[TOOL_CALLS] [{CALL}]", '{"name": ' * 3000),
+            *(f"{CALL}\nor\n{CALL}", f"I answer him:\n{CALL}", f"[TOOL_CALLS] {CALL[:-1]}", '{"name": ' * 3000),
             *("<function=send_email_tool>{}</function>", "Action: send_email_tool\nAction Input: Fine."),
             *("null", "```json\nnull\n```", "[DONE]", "...", "Done()"),
             [tool("Question", content=CALL)],
@@ -133,7 +139,7 @@ class TestNothingProposed:
             'Should the form say {"name": "Ada"} or {"name": "Ada L."}?',
             'Bob sent this log:\n{"name": "disk", "level": "error"}\nWhat should I tell him?',
             f"He writes {CALL}: is that right?",
-            *("<b>Which day?</b> Thursday or Friday?", "[Urgent] On which day", "5 or 6?", "\u662f?"),
+            *("<b>Which day?</b> Thursday or Friday?", "[Urgent] On which day", "5 or 6?", "\u662f?", "Done?"),
         ],
     )
     async def test_words_are_a_question_whatever_they_quote(self, home: Home, model: Model, said: str) -> None:
@@ -362,6 +368,38 @@ class TestTwiceTheSame:
         assert [sent.text for sent in google.sent] == ["Friday, then."]
         first, second = model.calls("response")[-1].tool_results
         assert first == second
+
+    @pytest.mark.parametrize("wording", ["Friday is fine.", "Friday, then."])
+    async def test_a_letter_that_went_out_is_not_proposed_again(
+        self, home: Home, google: Google, model: Model, wording: str
+    ) -> None:
+        model.script([[reply("Friday is fine.")], [reply(wording)], [DONE]])
+        mail_id = await home.receive()
+        [item] = await home.pending()
+        await home.answer(item, "edit", {**item.args, "response_text": wording})
+        assert ([sent.text for sent in google.sent], await home.pending()) == ([wording], [])
+        assert (await home.mail(mail_id)).state == "done"
+        assert model.calls("response")[-1].tool_results[-1].startswith("Done already")
+
+    async def test_a_model_that_knows_nothing_else_has_it_sent_once(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        model.script([[reply("Friday is fine.")]] * 9)
+        mail_id = await home.receive()
+        [item] = await home.pending()
+        await home.answer(item, "accept")
+        assert ([sent.text for sent in google.sent], await home.pending()) == (["Friday is fine."], [])
+        assert (await home.mail(mail_id)).state == "done"
+        assert len(model.calls("response")) == 3
+
+    async def test_what_is_new_beside_a_repeat_is_asked(self, home: Home, google: Google, model: Model) -> None:
+        model.script([[reply("Friday is fine.")], [reply("Friday is fine."), meeting(), DONE]])
+        await home.receive()
+        for kind in ("draft", "meeting"):
+            [item] = await home.pending()
+            assert item.kind == kind
+            await home.answer(item, "accept")
+        assert (len(google.sent), len(google.calls("events.insert")), await home.pending()) == (1, 1, [])
 
     async def test_one_invitation_goes_out(self, home: Home, google: Google, model: Model) -> None:
         model.script([[meeting(), reply("See you then."), meeting(), DONE]])
