@@ -99,7 +99,10 @@ async def list_(
         say(here("`email-assistant mails --state failed` tells why."))
     if not items:
         done = f" Today: {today}." if today else ""
-        out.print(f"Nothing waits for you.{done}" if status == "pending" else "Nothing.", soft_wrap=True)
+        out.print(
+            f"Nothing {'else ' if failed else ''}waits for you.{done}" if status == "pending" else "Nothing.",
+            soft_wrap=True,
+        )
     else:
         _print_items(items)
         if following:

@@ -48,7 +48,7 @@ _MOST_BYTES = 1_000_000
 _MOST_BYTES_OF_LONG = 13_000_000  # a million characters in JSON, where one takes twelve bytes at most
 _LIBRARY_REFUSALS = {
     400: "this server doesn't answer to that host name; open it by its address",
-    413: f"a request may have {_MOST_BYTES:,} bytes at most",
+    413: f"a request may have {_MOST_BYTES:,} bytes at most; an agent's, about a call, {_MOST_BYTES_OF_LONG:,}",
 }
 _COMPRESSION = 5  # Of gzip. Above it, pages get hardly smaller and take longer.
 _SILENT: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}

@@ -499,6 +499,7 @@ class TestShown:
         page = unescape((await http.get("/")).text)
         assert "A mail of the last seven days could not be worked on." in page
         assert 'href="/mails?state=failed"' in page
+        assert "Nothing else waits for you." in page
         assert (await http.get("/api/status")).json()["failed"] == 1
 
 

@@ -76,7 +76,9 @@ class Gate:
     ) -> None:
         self._url = url.rstrip("/")
         key = token or os.environ.get("EMAIL_ASSISTANT_AGENT_KEY", "")
-        self._settings: dict[str, Any] = {"headers": {"authorization": f"Bearer {key}"}, "trust_env": False}
+        self._settings: dict[str, Any] = {"trust_env": False}
+        if key:
+            self._settings["headers"] = {"authorization": f"Bearer {key}"}
         self._timeout = timeout
         self._who = {"agent_name": agent_name, "agent_type": agent_type}
         self._session_id = session_id
@@ -90,7 +92,8 @@ class Gate:
         except httpx.HTTPError as error:
             raise RuntimeError(f"the gate at {self._url} can't be reached: {error}") from error
         if answer.status_code == httpx.codes.UNAUTHORIZED:
-            raise RuntimeError(f"the gate at {self._url} takes another key; set EMAIL_ASSISTANT_AGENT_KEY")
+            where = "set EMAIL_ASSISTANT_AGENT_KEY to the one that `email-assistant gate key` prints there"
+            raise RuntimeError(f"the gate at {self._url} takes another key: {where}")
         if answer.is_error:
             raise RuntimeError(f"the gate at {self._url} is not well: {answer.status_code}")
 

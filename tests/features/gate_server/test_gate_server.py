@@ -553,6 +553,14 @@ class TestClient:
         assert (first["parameters"], first["status"]) == ({"summary": '{"a": 1, "b": 2}', "result_summary": "3"}, "ok")
         assert (second["status"], ran) == ("blocked", [])
 
+    @pytest.mark.parametrize("key", ["", "wrong"])
+    async def test_without_its_key_it_is_said_where_that_comes_from(
+        self, root: str, monkeypatch: pytest.MonkeyPatch, key: str
+    ) -> None:
+        monkeypatch.delenv("EMAIL_ASSISTANT_AGENT_KEY", raising=False)
+        with pytest.raises(RuntimeError, match="gate key"):
+            await asyncio.to_thread(Gate, root, key)
+
     async def test_a_gate_that_is_down_lets_nothing_run(self) -> None:
         with pytest.raises(RuntimeError):
             await asyncio.to_thread(Gate, "http://127.0.0.1:9", TOKEN)
