@@ -13,11 +13,10 @@ from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients, connect_of
 from email_assistant.accounts.sessions import Sessions
 from email_assistant.accounts.vault import Vault, keys_of
-from email_assistant.db.holder import Holder
 from email_assistant.db.migrate import migrate
 from email_assistant.db.model_servers import ModelServers
 from email_assistant.db.pool import Pool, make_pool
-from email_assistant.db.presence import Presence
+from email_assistant.db.presence import Holder, Presence
 from email_assistant.google.quota import Limits
 from email_assistant.home import secret_key
 from email_assistant.inbox.feed import Feed
@@ -30,8 +29,8 @@ from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.keyed import KeyedOutbox
 from email_assistant.outward import Outward
 from email_assistant.settings import Settings
+from email_assistant.tools.config import RuleFiles
 from email_assistant.tools.own.mailbox import Mailbox
-from email_assistant.tools.rules import RuleFiles
 from email_assistant.tools.spec import ServerDown, Tool, ToolError
 from email_assistant.tracing import keep_langsmith_off
 from email_assistant.usage import Usage
@@ -50,8 +49,7 @@ if TYPE_CHECKING:
     from email_assistant.tools.overview import Overview
     from email_assistant.tools.registry import Registry
     from email_assistant.work.chat import Chat
-    from email_assistant.work.forgetting import Forgetting
-    from email_assistant.work.removal import Removal
+    from email_assistant.work.forgetting import Forgetting, Removal
     from email_assistant.work.what_if import WhatIf
 
 
@@ -254,14 +252,13 @@ def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Cha
     from email_assistant.db.checkpoints import FencedSaver
     from email_assistant.gate.ledger import GateLedger
     from email_assistant.work.by_chat import ByChat, SaidBefore
-    from email_assistant.work.chat import Chat
+    from email_assistant.work.chat import Chat, Turns
     from email_assistant.work.driver import Driver
     from email_assistant.work.due import DueWork
     from email_assistant.work.evidence import Evidence
     from email_assistant.work.invoke import Invoker
     from email_assistant.work.runs import Runs
     from email_assistant.work.settle import Settler
-    from email_assistant.work.turns import Turns
 
     keep_langsmith_off()
     settings = app.settings
@@ -324,7 +321,7 @@ def open_what_if(app: App) -> "WhatIf":
 
 def removal(app: App, account: Account) -> "Removal":
     """What forgets an account of whatever provider."""
-    from email_assistant.work.removal import Removal
+    from email_assistant.work.forgetting import Removal
     from email_assistant.work.runs import Runs
     from email_assistant.work.settle import Settler
 
@@ -388,9 +385,9 @@ def mail_tools(pool: Pool, ledger: Ledger, accounts: Accounts, mails: Mails, set
     """The mail agent's tools, as they run here."""
     from email_assistant.tools.check_calendar import CheckCalendarTool
     from email_assistant.tools.control import DoneTool, QuestionTool
-    from email_assistant.tools.offered_times import OfferedTimes
-    from email_assistant.tools.schedule_meeting import ScheduleMeetingTool
-    from email_assistant.tools.send_email import SendEmailTool
+    from email_assistant.tools.events import ScheduleMeetingTool
+    from email_assistant.tools.sending import SendEmailTool
+    from email_assistant.tools.times import OfferedTimes
     from email_assistant.trail.chat_tools import SearchMailTool
 
     return [
@@ -410,7 +407,7 @@ def chat_tools(
     from email_assistant.memory.profiles import Memory
     from email_assistant.tools.control import ClarificationTool
     from email_assistant.tools.mailbox import AnyMail
-    from email_assistant.tools.write_email import WriteEmailTool
+    from email_assistant.tools.sending import WriteEmailTool
     from email_assistant.trail.chat_tools import ExplainMailTool, FindMailTool, ListWaitingTool
     from email_assistant.trail.story import Trail
 

@@ -34,8 +34,7 @@ from email_assistant.outgoing.letters import Mailer
 from email_assistant.plugins import Job, chores, features
 from email_assistant.settings import Settings
 from email_assistant.sync.backfill import Backfill
-from email_assistant.sync.mailbox import Mailboxes
-from email_assistant.sync.watch import Watches
+from email_assistant.sync.mailbox import Mailboxes, Watches
 from email_assistant.tracing import keep_langsmith_off, tracing
 from email_assistant.usage import BudgetSpent
 from email_assistant.work.by_mail import ByMail
@@ -53,8 +52,8 @@ from email_assistant.work.polling import Polling
 from email_assistant.work.retention import Retention
 from email_assistant.work.runs import Runs
 from email_assistant.work.settle import Settler
-from email_assistant.work.sort_again import SortAgain
 from email_assistant.work.tasks import Due, Handlers
+from email_assistant.work.what_if import SortAgain
 
 if TYPE_CHECKING:
     from email_assistant.agents.mail.graph import MailAgent

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolCall
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.message import add_messages
 
-from email_assistant.gate.labels import TOUCHES_NOTHING
+from email_assistant.gate.call import TOUCHES_NOTHING
 from email_assistant.gate.policy import GateEntry, GateSession
 from email_assistant.outgoing.entry import OURS, Effect
 from email_assistant.tools.spec import CONFIRMATION, Answer, FilledIn, FormNeeded, Kind, ServerDown

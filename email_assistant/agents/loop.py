@@ -52,8 +52,8 @@ from email_assistant.mail.charset import readable
 from email_assistant.model.structured import answer_in
 from email_assistant.outgoing.entry import OURS, Effect
 from email_assistant.spans import in_span
+from email_assistant.tools.config import moved
 from email_assistant.tools.control import CLARIFICATION, is_no_question
-from email_assistant.tools.rules import moved
 from email_assistant.tools.spec import FormNeeded, ToolError, check_storable
 
 REMINDER = "Answer with a tool call."

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 @asynccontextmanager
 async def opened_inbox(account: str | None = None) -> AsyncIterator["App"]:
     """The app; when the command is through, what was learned since the last one is told, apart from its output."""
-    from email_assistant.memory.held import HeldLessons
-    from email_assistant.memory.lessons import Lessons
+    from email_assistant.memory.lessons import HeldLessons, Lessons
 
     async with opened_for(account) as app:
         yield app

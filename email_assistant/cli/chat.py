@@ -125,8 +125,7 @@ def _misused(*, calls: bool, reply: bool, edit: bool, stray_feedback: bool) -> s
 
 async def _list(*, as_json: bool) -> None:
     from email_assistant.web.replies import stand_of
-    from email_assistant.work.chat import stand
-    from email_assistant.work.turns import Turns
+    from email_assistant.work.chat import Turns, stand
 
     async with opened() as app:
         turns = Turns(app.pool)

@@ -10,7 +10,7 @@ from email_assistant.db.pool import AWAY, TABLES_HELD
 from email_assistant.errors import AssistantError
 from email_assistant.google.errors import GoogleError, LoginFailed, Refused, Revoked
 from email_assistant.inbox.items import Conflict, Invalid
-from email_assistant.memory.lessons import BadRule
+from email_assistant.memory.rules import BadRule
 from email_assistant.programs import StandInFailed
 
 _DISK_FULL = "the disk is full: free some space, then try again; nothing that was stored is lost"

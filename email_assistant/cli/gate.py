@@ -86,7 +86,7 @@ async def explain(
     """
     from email_assistant.gate.call import Subject
     from email_assistant.gate.trial import BadTrial, judge, parse
-    from email_assistant.tools.rules import RuleFiles
+    from email_assistant.tools.config import RuleFiles
 
     settings = load_settings()
     rules = RuleFiles(settings).now()

@@ -39,7 +39,7 @@ async def status(as_json: AsJson = False) -> None:
     from email_assistant.accounts.account import stopped
     from email_assistant.trail.activity import Activity
     from email_assistant.usage import spent_notice
-    from email_assistant.web.first_steps import first_steps
+    from email_assistant.web.pages.start import first_steps
 
     async with opened() as app:
         counts = await app.mails.counts(app.user_id)

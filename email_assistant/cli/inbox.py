@@ -188,7 +188,7 @@ def edit(
 def respond(item: ItemId, text: Annotated[str, typer.Argument(help="Your answer, in your own words.")]) -> None:
     """Answer a question, or say what should be different: of a letter, "shorter", "friendlier" or "decline" will do,
     and "try again" where nothing was proposed."""
-    from email_assistant.inbox.refinements import spelled_out
+    from email_assistant.inbox.answers import spelled_out
 
     run(lambda: answering.decide(item, {"type": "response", "args": spelled_out(text)}))
 

@@ -30,9 +30,9 @@ from email_assistant.cli.context import (
 if TYPE_CHECKING:
     from email_assistant.accounts.account import Account
     from email_assistant.app import App
-    from email_assistant.memory.fires import Fired
     from email_assistant.memory.profiles import Memory
     from email_assistant.memory.rules import Profile, Rule
+    from email_assistant.memory.trial import Fired
 
 _BECOMES = {"read": "read by the model"}
 RuleId = Annotated[str, typer.Argument(metavar="RULE", help="The rule's id, or its first characters.", callback=an_id)]
@@ -46,9 +46,9 @@ app = typer.Typer(help="What the assistant knows about you and has learned from 
 async def show(account: OfAccount = None, as_json: AsJson = False) -> None:
     """Show the learned rules, where each comes from, and for how much mail those on triage were used."""
     from email_assistant.app import open_memory
-    from email_assistant.memory.fires import COUNTED, Fired
     from email_assistant.memory.rules import PROFILES, said_of
     from email_assistant.memory.senders import alone, contradictions
+    from email_assistant.memory.trial import COUNTED, Fired
 
     async with opened() as app:
         chosen = await _account(app, account)

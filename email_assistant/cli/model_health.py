@@ -45,7 +45,7 @@ async def _waited_for(servers: "ModelServers", settings: "Settings", model: str,
 async def check_tracing(settings: "Settings") -> Check:
     import httpx
 
-    from email_assistant.model.network import network_to
+    from email_assistant.model.client import network_to
 
     if settings.tracing == "off":
         given = settings.langfuse_public_key or settings.langfuse_secret_key
@@ -70,7 +70,7 @@ async def _check_otel(settings: "Settings") -> Check:
     """A collector has no page to ask for: whatever it answers to no spans at all, it is there."""
     import httpx
 
-    from email_assistant.model.network import network_to
+    from email_assistant.model.client import network_to
 
     base = settings.otel_endpoint.rstrip("/")
     try:
@@ -84,7 +84,7 @@ async def _check_otel(settings: "Settings") -> Check:
 async def _check_model(settings: "Settings", model: str) -> list[Check]:
     import httpx
 
-    from email_assistant.model.network import network_to
+    from email_assistant.model.client import network_to
 
     name = f"model {model}"
     # A connection for each question: some servers close theirs between two, and that would look like a refusal.

@@ -23,7 +23,7 @@ from email_assistant.daemon import open_daemon
 from email_assistant.home import api_token, bring_up_to_date, database
 from email_assistant.plugins import sites
 from email_assistant.settings import Settings
-from email_assistant.settings.loopback import is_loopback
+from email_assistant.settings.values import is_loopback
 from email_assistant.telemetry import log_to_stderr
 from email_assistant.tracing import tracing
 from email_assistant.web.app import create_api, create_monitor

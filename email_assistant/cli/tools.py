@@ -22,7 +22,7 @@ from email_assistant.cli.context import (
 )
 
 if TYPE_CHECKING:
-    from email_assistant.gate.labels import Labels
+    from email_assistant.gate.call import Labels
     from email_assistant.tools.mcp.seen import SeenTool
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The tool's name.")]

@@ -16,8 +16,8 @@ from uuid import UUID
 import psycopg
 from psycopg.rows import DictRow
 
-from email_assistant.db.holder import Holder
 from email_assistant.db.pool import Connection, Pool
+from email_assistant.db.presence import Holder
 from email_assistant.errors import AssistantError
 
 FREE = "(t.lease_until < clock_timestamp() or t.holder = any(%s::bigint[]))"

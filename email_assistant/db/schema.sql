@@ -201,7 +201,7 @@ create table forgotten (
 -- Conversations, and the work on them. Open work is found by account, conversation and when it comes due: what backs
 -- off, or waits for the person, is passed over by the index, however much of it there is.
 
--- Who works on mail, or last did: whether it still does, its advisory lock tells (db/holder.py).
+-- Who works on mail, or last did: whether it still does, its advisory lock tells (db/presence.py).
 create table presences (
     holder    bigint primary key,             -- the key of that lock
     provider  text not null,                  -- whose accounts it works on
@@ -219,7 +219,7 @@ create table threads (
     lease_until  timestamptz not null default '-infinity',
     epoch        bigint not null default 0,
     holder       bigint,                                    -- who holds the lease, as in `presences`: that of one whose
-                                                            -- process has ended need not run out (db/holder.py)
+                                                            -- process has ended need not run out (db/presence.py)
     cut_short    bigint,                                    -- the last epoch whose lease was claimed before its term
     not_before   timestamptz not null default '-infinity',  -- back-off after a passing fault
     outages      integer not null default 0,                -- passing faults in a row

@@ -9,7 +9,7 @@ from typing import Any, Final
 from email_assistant.gate.call import prose_of
 from email_assistant.gate.doubt import Doubt
 from email_assistant.gate.provenance import Fact, Source, leaks, unfounded, unseen
-from email_assistant.gate.sayings import parts_of
+from email_assistant.gate.spoken import parts_of
 from email_assistant.gate.vocabulary import TITLES
 
 _PASSING: Final = ("date", "time")

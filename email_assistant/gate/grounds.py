@@ -10,13 +10,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, Literal
 
-from email_assistant.gate import verbs
 from email_assistant.gate.answers import NAMING, Indexed, Thing, whole
-from email_assistant.gate.call import PROSE, Proposed
-from email_assistant.gate.labels import Act, Labels
+from email_assistant.gate.call import PROSE, Act, Labels, Proposed
 from email_assistant.gate.plain import called, plain, words
 from email_assistant.gate.provenance import Source, holders, spans
-from email_assistant.gate.spoken import Spoken
+from email_assistant.gate.spoken import Spoken, act_of, behind, is_asked_for, is_named, needs_word
 from email_assistant.gate.vocabulary import EXTREMES
 from email_assistant.mail.address import address_of
 from email_assistant.mail.charset import quoted
@@ -139,18 +137,18 @@ def find(call: Proposed, known: Known, *, handed_on: bool) -> Grounds:
     if call.arguments is None:
         return Grounds((), _may_reach(labels), handed_on, "what it is told can't be read")
     leaves = [leaf for leaf in _leaves(call.arguments) if leaf.text.strip()]
-    act = verbs.act_of(call.tool, labels.act if labels else None)
+    act = act_of(call.tool, labels.act if labels else None)
     external = _is_external(labels, act, leaves, handed_on=handed_on)
     if not external and labels is not None and not labels.write_operation:
         return Grounds((), external=False, handed_on=False, lacks="")
-    asked_for = verbs.is_asked_for(call.tool, act, known.spoken.texts)
+    asked_for = is_asked_for(call.tool, act, known.spoken.texts)
     is_question = labels is not None and not labels.write_operation
     whole_of: What | None = "tells" if handed_on else "leads to" if is_question else None
     matter = list(_all_as(whole_of, leaves) if whole_of else _matter(act, external, leaves))
     to = frozenset(address_of(value) for _, value, what in matter if what == "goes to")
     marks = tuple(_mark(leaf, value, what, known, to) for leaf, value, what in matter)
     if asked_for and (not external or call.subject.states):
-        near = verbs.behind(call.tool, act, known.spoken.texts)
+        near = behind(call.tool, act, known.spoken.texts)
         marks = tuple(_of_their_things(mark, known, one_of_many=not EXTREMES.isdisjoint(near)) for mark in marks)
         marks = tuple(_stated(marks, call.subject.states))
     is_theirs = asked_for and bool(leaves) and all(_is_theirs(leaf.text, known) for leaf in leaves)
@@ -348,9 +346,9 @@ def _lacks(
     where = _SAY_WHERE if act in _REACHING else _SAY_WHAT
     if external and writes and not any(mark.what in where for mark in marks):
         return "does not say to whom"
-    if act in _MOVES and not marks and not verbs.is_named(call.tool, spoken.texts):
+    if act in _MOVES and not marks and not is_named(call.tool, spoken.texts):
         return "does not say what it changes"
-    if writes and verbs.needs_word(act) and not asked_for:
+    if writes and needs_word(act) and not asked_for:
         return f"you never asked to {act}" if act else "you never asked for this"
     return ""
 

@@ -15,7 +15,7 @@ from psycopg.types.json import Json
 from email_assistant.db.lease import LeaseLost
 from email_assistant.db.pool import Connection, Pool, Statement, fetched, fetched_as
 from email_assistant.db.statements import statements
-from email_assistant.gate.labels import Labels
+from email_assistant.gate.call import Labels
 from email_assistant.gate.policy import GateEntry
 
 _PRIVATE: Final = Labels.model_validate(

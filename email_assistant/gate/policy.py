@@ -6,10 +6,9 @@ from datetime import date
 from typing import Final, Literal
 
 from email_assistant.gate.answers import Indexed
-from email_assistant.gate.call import Proposed, Subject
+from email_assistant.gate.call import Acl, Labels, Proposed, Subject
 from email_assistant.gate.doubts import leaking
 from email_assistant.gate.grounds import Grounds, Known, Origin, find, unnamed
-from email_assistant.gate.labels import Acl, Labels
 from email_assistant.gate.provenance import Source
 from email_assistant.mail.address import address_of
 

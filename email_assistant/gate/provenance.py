@@ -16,11 +16,11 @@ from typing import Final, Literal
 from email_assistant.gate import figures, moments
 from email_assistant.gate.names import Words, spoken
 from email_assistant.gate.plain import folded, plain
-from email_assistant.gate.sayings import Sayings, called_by, is_called
 from email_assistant.gate.spans import Kind, Span, scan, words_of
+from email_assistant.gate.spoken import Sayings, called_by, is_called
 from email_assistant.gate.vocabulary import ORDINARY
 from email_assistant.mail.address import address_of, is_recipient, untagged
-from email_assistant.mail.lookalike import skeleton
+from email_assistant.mail.characters import skeleton
 
 __all__ = [
     "By",

@@ -21,8 +21,7 @@ from psycopg.types.json import Json
 from email_assistant.db.pool import Connection, Pool, fetched
 from email_assistant.db.statements import statements
 from email_assistant.gate.answers import Indexed, answer
-from email_assistant.gate.call import Proposed, Subject
-from email_assistant.gate.labels import Labels
+from email_assistant.gate.call import Labels, Proposed, Subject
 from email_assistant.gate.ledger import LONGEST, entry_in
 from email_assistant.gate.policy import GateEntry, GateSession, Verdict
 from email_assistant.gate.provenance import Source, read

@@ -26,7 +26,7 @@ from email_assistant.gate.vocabulary import (
     SHORT_WEEKDAYS,
     WEEKDAYS,
 )
-from email_assistant.mail.lookalike import readable_domain
+from email_assistant.mail.characters import readable_domain
 
 Kind = Literal["address", "link", "amount", "date", "time", "phone", "account", "code", "name", "file", "sentence"]
 

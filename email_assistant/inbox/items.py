@@ -35,9 +35,9 @@ from email_assistant.inbox.standing import (
 )
 from email_assistant.mail.report import Told, note
 from email_assistant.outgoing.left_drafts import InGmail
-from email_assistant.tools.meeting_time import MEETING, MeetingTime
-from email_assistant.tools.send_email import LETTER, is_blank
+from email_assistant.tools.sending import LETTER, is_blank
 from email_assistant.tools.spec import Answer, Kind
+from email_assistant.tools.times import MEETING, MeetingTime
 
 PAGE = 100
 MOST_AT_ONCE = 200

@@ -9,8 +9,7 @@ from uuid import UUID
 
 from email_assistant.db.pool import Pool, fetched, fetched_as
 from email_assistant.inbox.items import PAGE, NoItem
-from email_assistant.inbox.listing import make_cursor, read_cursor
-from email_assistant.inbox.search import of_words
+from email_assistant.inbox.listing import make_cursor, of_words, read_cursor
 
 State = Literal["new", "triaging", "waiting", "acting", "done", "failed"]
 STATES: tuple[State, ...] = get_args(State)

@@ -14,15 +14,15 @@ from email_assistant.db.pool import Connection, Pool, fetched
 from email_assistant.db.statements import statements
 from email_assistant.gate.doubt import Doubt
 from email_assistant.inbox import rows
+from email_assistant.inbox.answers import Refined
 from email_assistant.inbox.describe import Overtaken, not_done
 from email_assistant.inbox.items import Item, read
 from email_assistant.inbox.kept import UnreadableAnswer, args_in, decision_in
 from email_assistant.inbox.recipients import Judged
-from email_assistant.inbox.refinements import Refined
 from email_assistant.inbox.standing import ACTS, asked_again
 from email_assistant.meters import meters
 from email_assistant.outgoing.entry import Effect
-from email_assistant.tools.send_email import is_blank
+from email_assistant.tools.sending import is_blank
 from email_assistant.tools.spec import Conflicts
 
 log = logging.getLogger(__name__)

@@ -21,7 +21,7 @@ from email_assistant.google.errors import GoogleError, NotFound
 from email_assistant.google.gmail import Gmail
 from email_assistant.inbox.marks import Mark, MarkKind
 from email_assistant.mail.address import Address, address_of, is_valid_address, parse_addresses
-from email_assistant.mail.lookalike import People, address_inside, borrowed_name, name_key, resemblance
+from email_assistant.mail.characters import People, address_inside, borrowed_name, name_key, resemblance
 from email_assistant.mail.message import Mail
 from email_assistant.mail.parse import parse_gmail
 

@@ -16,7 +16,7 @@ from email_assistant.db.lease import HELD, RowChange
 from email_assistant.db.pool import Connection
 from email_assistant.db.statements import statements
 from email_assistant.inbox.items import Item
-from email_assistant.inbox.search import WORDS, words
+from email_assistant.inbox.listing import WORDS, words
 from email_assistant.mail.message import NOT_KEPT
 from email_assistant.outgoing.entry import WITHOUT_TEXT, Effect, server_at
 from email_assistant.tools.spec import Conflicts

@@ -8,11 +8,11 @@ from zoneinfo import ZoneInfo
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.kept import UNREADABLE
 from email_assistant.mail.charset import one_line
-from email_assistant.mail.gist import asked, said
+from email_assistant.mail.excerpt import asked, said
 from email_assistant.outgoing.entry import Effect
-from email_assistant.tools import meeting_time
+from email_assistant.tools import times
 from email_assistant.tools.mcp.asked import leads_to
-from email_assistant.tools.meeting_time import MeetingTime, in_zone
+from email_assistant.tools.times import MeetingTime, in_zone
 
 _EXCERPT = 120
 _BLANK = "nothing was proposed"
@@ -142,7 +142,7 @@ def done_in_words(effects: Sequence[Effect]) -> str:
 
 def moment(at: datetime, zone: ZoneInfo) -> str:
     """A time to the minute; one without a timezone is taken to be in `zone`."""
-    return meeting_time.moment(meeting_time.in_zone(at, zone), zone)
+    return times.moment(times.in_zone(at, zone), zone)
 
 
 def cut(text: str) -> str:
@@ -160,7 +160,7 @@ def _short(args: Mapping[str, Any], name: str) -> str:
 
 def _when(args: Mapping[str, Any], zone: ZoneInfo) -> str:
     when = MeetingTime.read(args, zone)
-    return meeting_time.moment(when.start, zone) if when else str(args.get("start_time"))
+    return times.moment(when.start, zone) if when else str(args.get("start_time"))
 
 
 def _people(args: Mapping[str, Any], *names: str) -> str:

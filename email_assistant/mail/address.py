@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .charset import decode_words, one_line
+from email_assistant.mail.charset import decode_words, one_line
 
 _SPECIALS = re.compile(r'[,;:<>()\[\]"@\\]')
 _ADDR_SPEC = re.compile(

@@ -3,8 +3,15 @@
 import re
 from itertools import groupby, takewhile
 
-from .introductions import attribution, bare, is_quote
-from .phrases import DEVICE_LINE, DISCLAIMER_MARKS, DISCLAIMER_START, FOOTER_LINK, FOOTER_START, NAMES_THE_MAIL
+from email_assistant.mail.introductions import attribution, bare, is_quote
+from email_assistant.mail.phrases import (
+    DEVICE_LINE,
+    DISCLAIMER_MARKS,
+    DISCLAIMER_START,
+    FOOTER_LINK,
+    FOOTER_START,
+    NAMES_THE_MAIL,
+)
 
 _MAX_BOILERPLATE = 5  # device lines and disclaimers cut from the end
 _MIN_DISCLAIMER = 120

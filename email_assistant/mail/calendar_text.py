@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from tzlocal.windows_tz import win_tz
 
-from .charset import readable
+from email_assistant.mail.charset import readable
 
 MOST_READ = 200_000
 """Characters of a calendar part."""

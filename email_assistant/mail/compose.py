@@ -10,9 +10,9 @@ from email.mime.text import MIMEText
 from email.utils import format_datetime
 from hashlib import sha256
 
-from .address import Address, address_of, is_valid_address, parse_addresses
-from .charset import plain, readable
-from .message import Mail
+from email_assistant.mail.address import Address, address_of, is_valid_address, parse_addresses
+from email_assistant.mail.charset import plain, readable
+from email_assistant.mail.message import Mail
 
 _MAX_REFERENCES = 20
 _MAX_MESSAGE_ID = 900  # characters; a line of a message may have 998 (RFC 5322, 2.1.1)

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from . import mime
-from .charset import one_line, plain
-from .invite import Invitation, invitation
-from .mime import MimePart
-from .parse import is_text, text_of
+from email_assistant.mail import mime
+from email_assistant.mail.charset import one_line, plain
+from email_assistant.mail.invite import Invitation, invitation
+from email_assistant.mail.mime import MimePart
+from email_assistant.mail.parse import is_text, text_of
 
 MOST_BYTES: Final = 25 * 1024 * 1024  # of a file that is fetched: no more goes through Gmail as an attachment
 SHOWN_AS_TEXT: Final = ("text/plain", "text/csv", "text/calendar", "text/markdown")

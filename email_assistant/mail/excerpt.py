@@ -1,11 +1,13 @@
-"""What is shown of a text that is too long: its head, its tail, where requests stand, and what asks in between."""
+"""What is shown of a text that is too long: its head, its tail, where requests stand, and what asks in between; and
+what a letter comes to on one line, in its own words."""
 
 import re
 from bisect import bisect, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from .phrases import ASKS
+from email_assistant.mail.charset import one_line
+from email_assistant.mail.phrases import ASKS
 
 Measure = Callable[[str], int]  # how long a text is, in whatever a limit counts
 
@@ -56,6 +58,16 @@ _SIGN = re.compile(r"[!-@\[-`{-~]|\s(?=[0-9])")
 _SIGN_EXTRA = 0.65
 _OPAQUE = re.compile(r"[!-~]{25,}")  # no words: keys, links, what a program has encoded
 _OPAQUE_EXTRA = 0.35
+GREETING = re.compile(r"[^.?!…]{0,60}[,，]\s*|[^\s.?!…]+(?: [^\s.?!…]+){0,3}!?\s*", re.DOTALL)
+"""At the head of a letter: a few words that end in a comma, or in nothing."""
+_QUESTION = re.compile(r"[?？؟][\"'»”’)\]]*$")
+_THANKS = re.compile(
+    r"(?:(?:many )?thank(?:s| you)\b|(?:vielen |herzlichen )?dank\b|merci\b|gracias\b)"
+    r"(?:(?!\b(?:but|aber|mais|pero)\b)[^,，;:—–])*",
+    re.IGNORECASE,
+)
+"""A sentence of thanks alone: behind a comma it may say anything."""
+_FEW_WORDS = 3
 
 
 def tokens(text: str) -> int:
@@ -182,3 +194,42 @@ def _told(pieces: Sequence[str], kept: set[int]) -> str:
             cut = 0
         parts.append(piece or "")
     return "".join(parts).strip()
+
+
+def asked(text: str) -> str:
+    """The sentence that asks for something, else the first that says something."""
+    found = list(_sentences(text))
+    questions = (each for each in found if _QUESTION.search(each))
+    requests = (each for each in found if ASKS.search(each))
+    return next(questions, None) or next(requests, None) or next(iter(found), one_line(text).strip())
+
+
+def said(text: str, repeated: str = "") -> str:
+    """The first sentence that says more than a greeting and thanks.
+
+    Args:
+        repeated: what the letter answers: where it says that again is not where it says something.
+    """
+    found = list(_sentences(text))
+    more = (
+        each
+        for each in found
+        if not _THANKS.fullmatch(each) and not (repeated and repeated in each) and not _is_sign_off(each)
+    )
+    return next(more, found[0] if found else one_line(text).strip())
+
+
+def _is_sign_off(sentence: str) -> bool:
+    """A name, or "Kind regards,"."""
+    return len(sentence.split()) <= _FEW_WORDS and sentence[-1] not in ".?!…。？！"
+
+
+def _sentences(text: str) -> Iterator[str]:
+    """Without the greeting."""
+    is_head = True
+    for piece in SENTENCE.findall(text):
+        if is_head and (not piece.strip() or GREETING.fullmatch(piece)):
+            continue
+        is_head = False
+        if sentence := one_line(piece).strip():
+            yield sentence

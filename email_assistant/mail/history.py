@@ -1,4 +1,5 @@
-"""What is new in a mail: its text apart from quoted history, signature, tracking and boilerplate.
+"""What is new in a mail: its text apart from quoted history, signature, tracking and boilerplate; and its text in
+passages.
 
 Every rule here needs a clear mark; what has none is its sender's.
 """
@@ -6,20 +7,23 @@ Every rule here needs a clear mark; what has none is its sender's.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
-from . import phrases
-from .boilerplate import with_quote_marks, without_boilerplate, without_footer, without_rule
-from .charset import readable
-from .html_text import html_to_text
-from .introductions import Introduction, bare, introduced, is_quote
-from .links import bare_urls
+from email_assistant.mail import phrases
+from email_assistant.mail.boilerplate import with_quote_marks, without_boilerplate, without_footer, without_rule
+from email_assistant.mail.charset import readable
+from email_assistant.mail.html_text import html_to_text
+from email_assistant.mail.introductions import Introduction, bare, introduced, is_quote
+from email_assistant.mail.links import bare_urls
 
+_SHORT = 2  # quoted lines that stay in sight: a sentence that is answered
+_WRAPPED = re.compile(r"^([^>\s].{54,})\n(?=([^\W\d_]))", re.MULTILINE)
+"""A line that a program has broken where its page ended (RFC 5322, 2.1.1 asks for 78 characters)."""
 _MAX_READ = 500_000  # characters; more is no letter, and only `Mail.text` has it
 _MAX_SIGNATURE_LINES = 15
 _MAX_UNSURE_SIGNATURE_LINES = 8
 _MAX_QUOTE_BEFORE_ANSWER = 10  # quoted lines kept before each inline answer
 _MAX_POINTING = 400  # characters of a text that asks about "this"
-
 _LIST_FOOTER = re.compile(r"_{20,}\s*")
 _PGP_HEADER = re.compile(r"-----BEGIN PGP SIGNED MESSAGE-----\n(?:[^\n]+\n)*\n?")
 _IMAGE_MARK = re.compile(
@@ -29,6 +33,24 @@ _LONG_RUN = re.compile(r"([-=_*~#.+•])\1{7,}")
 _NAMED_ANSWER = re.compile(r"\s{0,3}(?:\[(?P<in_brackets>[\w .'-]{2,40})\]|(?P<name>[\w.'-]{2,20}):)\s?\S")
 _SENTENCE = re.compile(r"(?<=[.!?。？])\s|\n")
 _WORD = re.compile(r"[^\W\d_]{2,}")
+
+
+def passages(text: str) -> list[tuple[str, bool]]:
+    """The text in pieces, each with whether it is quoted and longer than a sentence. Joined by line breaks they are the
+    text again."""
+    found: list[tuple[str, bool]] = []
+    for quotes, group in groupby(text.split("\n"), lambda line: line.startswith(">")):
+        lines = list(group)
+        piece, folds = "\n".join(lines), quotes and len(lines) > _SHORT
+        if found and not folds and not found[-1][1]:
+            piece = f"{found.pop()[0]}\n{piece}"
+        found.append((piece, folds))
+    return found
+
+
+def unwrapped(text: str) -> str:
+    """The text with sentences on one line again that were broken in their middle, for pages of any width."""
+    return _WRAPPED.sub(lambda found: f"{found[1]} " if found[2].islower() else found[0], text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,18 @@ import re
 from collections.abc import Mapping
 from typing import Final, Literal
 
-from .css import BLACK, WHITE, Colour, Declared, declarations, hidden_classes, hides, ink, is_alike, paper
+from email_assistant.mail.css import (
+    BLACK,
+    WHITE,
+    Colour,
+    Declared,
+    declarations,
+    hidden_classes,
+    hides,
+    ink,
+    is_alike,
+    paper,
+)
 
 SKIPPED: Final = frozenset(
     {"script", "style", "title", "template", "iframe", "audio", "video", "canvas", "noembed", "noframes", "datalist"}

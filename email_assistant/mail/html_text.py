@@ -11,9 +11,9 @@ from html import unescape
 
 from lxml import etree
 
-from .charset import readable
-from .html_style import Element, Visibility, declared_in, is_tiny, words_of
-from .links import bare_url, host_of, link_note
+from email_assistant.mail.charset import readable
+from email_assistant.mail.html_style import Element, Visibility, declared_in, is_tiny, words_of
+from email_assistant.mail.links import bare_url, host_of, link_note
 
 _MAX_DEPTH = 300  # beyond it tags are only stripped: each stray end tag costs libxml2 a walk over all open elements
 _CHUNK = 16_384  # characters: an exception from a handler stops lxml only at the end of what it was fed

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from . import phrases
+from email_assistant.mail import phrases
 
 _MAX_LINE = 400  # characters of an introduction over its lines
 _MAX_LINES = 4

@@ -7,8 +7,16 @@ from datetime import date, datetime, timedelta
 from itertools import islice
 from zoneinfo import ZoneInfo
 
-from .calendar_text import Component, Moment, Zones, components, numbered_days, rule_parts, unescaped
-from .message import CalendarEvent
+from email_assistant.mail.calendar_text import (
+    Component,
+    Moment,
+    Zones,
+    components,
+    numbered_days,
+    rule_parts,
+    unescaped,
+)
+from email_assistant.mail.message import CalendarEvent
 
 _MAX_VALUE = 300
 _MOST_DATES = 6  # named of a series; of more the number is told

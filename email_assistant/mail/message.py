@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from .address import Address, is_valid_address
+from email_assistant.mail.address import Address, is_valid_address
 
 NOT_KEPT = "Its text is no longer kept here; it lies in Gmail."
 """The note of a mail whose text was taken out after its time."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from email.message import Message
 from typing import Any
 
-from .charset import decode, decode_base64, decode_base64url, decode_words, one_line, readable
+from email_assistant.mail.charset import decode, decode_base64, decode_base64url, decode_words, one_line, readable
 
 MAX_DEPTH = 30
 _UUENCODINGS = ("x-uuencode", "uuencode", "x-uue", "uue")

@@ -6,15 +6,15 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from . import invite, mime
-from .address import Address, parse_addresses
-from .charset import cut, decode, decode_words, one_line
-from .history import new_text
-from .html_text import Beside, html_to_text
-from .message import Attachment, CalendarEvent, Mail
-from .mime import MimePart
-from .report import delivery_report
-from .two_parts import Part, besides, is_stub, together
+from email_assistant.mail import invite, mime
+from email_assistant.mail.address import Address, parse_addresses
+from email_assistant.mail.charset import cut, decode, decode_words, one_line
+from email_assistant.mail.history import new_text
+from email_assistant.mail.html_text import Beside, html_to_text
+from email_assistant.mail.message import Attachment, CalendarEvent, Mail
+from email_assistant.mail.mime import MimePart
+from email_assistant.mail.report import delivery_report
+from email_assistant.mail.two_parts import Part, besides, is_stub, together
 
 _MAX_HEADER = mime.MOST_OF_A_LINE
 """Characters of a subject, a name or an address."""

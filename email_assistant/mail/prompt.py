@@ -5,11 +5,11 @@ import unicodedata
 from collections.abc import Sequence
 from datetime import datetime, tzinfo
 
-from .address import Address
-from .excerpt import LEAST, Measure, beginning, excerpt, tokens
-from .history import Quoted, reading
-from .invisible import clean
-from .message import Attachment, CalendarEvent, Mail
+from email_assistant.mail.address import Address
+from email_assistant.mail.characters import clean
+from email_assistant.mail.excerpt import LEAST, Measure, beginning, excerpt, tokens
+from email_assistant.mail.history import Quoted, reading
+from email_assistant.mail.message import Attachment, CalendarEvent, Mail
 
 FEW_LISTED = 5  # recipients and attachments named before "and N more"
 MOST_LISTED = 50

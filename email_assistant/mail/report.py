@@ -6,9 +6,9 @@ Anybody can write such a report who knows the letter and its recipients: nothing
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from .charset import listed, one_line
-from .message import Delivery, DeliveryReport
-from .mime import MimePart, from_bytes
+from email_assistant.mail.charset import listed, one_line
+from email_assistant.mail.message import Delivery, DeliveryReport
+from email_assistant.mail.mime import MimePart, from_bytes
 
 Told = tuple[str, str, str]
 """A recipient, and what a report says of the letter on its way to them: action and code."""

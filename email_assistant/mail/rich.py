@@ -15,9 +15,9 @@ from typing import Final
 import nh3
 from lxml import etree
 
-from .charset import plain, readable
-from .html_style import SKIPPED, Visibility, is_tiny, words_of
-from .links import host_of
+from email_assistant.mail.charset import plain, readable
+from email_assistant.mail.html_style import SKIPPED, Visibility, is_tiny, words_of
+from email_assistant.mail.links import host_of
 
 MOST_CHARACTERS: Final = 500_000  # of HTML, and twice as many once it is balanced; Gmail shows a fifth of that
 _MAX_DEPTH: Final = 200  # browsers lay out no more than about 500

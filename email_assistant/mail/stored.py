@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from .history import Quoted, reading
-from .introductions import bare, introduced, is_device_line
-from .message import Mail, references_of
+from email_assistant.mail.history import Quoted, reading
+from email_assistant.mail.introductions import bare, introduced, is_device_line
+from email_assistant.mail.message import Mail, references_of
 
 Status = Literal["stored", "kept", "not known"]
 

@@ -9,9 +9,9 @@ from itertools import chain, islice
 from typing import Literal
 from unicodedata import normalize
 
-from .html_text import Beside
-from .links import bare_urls
-from .phrases import DEVICE_LINE, FOOTER_LINK
+from email_assistant.mail.html_text import Beside
+from email_assistant.mail.links import bare_urls
+from email_assistant.mail.phrases import DEVICE_LINE, FOOTER_LINK
 
 DIFFER = "say different things; both are given here"
 

@@ -1,4 +1,4 @@
--- All SQL on `held_lessons`; `held.py` says what each statement is for. `read` is part of others.
+-- All SQL on `held_lessons`; `lessons.py` says what each statement is for. `read` is part of others.
 
 -- name: read
 select h.id, h.account_id, a.address as account, h.profile, h.change, h.origin, h.at,

@@ -17,21 +17,19 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 
 from email_assistant.errors import AssistantError
+from email_assistant.inbox.answers import Refined
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.mails import Correction
-from email_assistant.inbox.refinements import Refined
 from email_assistant.inbox.standing import NAMES, TAKEN_FOR
 from email_assistant.inbox.teaching import Taught
 from email_assistant.mail.address import in_ascii, is_valid_address
 from email_assistant.mail.prompt import delimited
 from email_assistant.mail.prompt import rule as as_rule
 from email_assistant.memory.difference import difference, own_words, texts_in
-from email_assistant.memory.fires import COUNTED
 from email_assistant.memory.profiles import Memory
-from email_assistant.memory.replay import Otherwise
 from email_assistant.memory.rules import Profile, Rule, RuleChange
 from email_assistant.memory.senders import stated
-from email_assistant.memory.trial import PastTrial
+from email_assistant.memory.trial import COUNTED, Otherwise, PastTrial
 from email_assistant.model import Models
 
 _FEWEST_DIGITS = 3  # fewer are a day, a length or a count

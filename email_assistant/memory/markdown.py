@@ -17,8 +17,7 @@ from hashlib import sha256
 from typing import Any, Final, Literal
 
 from email_assistant.mail.charset import one_line
-from email_assistant.memory.lessons import BadRule
-from email_assistant.memory.rules import MOST_RULES, PROFILES, Profile, Rule, checked, said_of
+from email_assistant.memory.rules import MOST_RULES, PROFILES, BadRule, Profile, Rule, checked, said_of
 
 _ID: Final = re.compile(r"\(([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\)$")
 _BULLETS: Final = ("- ", "* ", "+ ")

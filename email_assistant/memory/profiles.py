@@ -16,14 +16,12 @@ from psycopg.types.json import Jsonb
 
 from email_assistant.db.pool import Connection, Pool, fetched
 from email_assistant.inbox.items import Conflict, NoItem
-from email_assistant.memory import fires, markdown
-from email_assistant.memory.fires import COUNTED, Fired, counted
-from email_assistant.memory.held import HeldLesson, HeldLessons
-from email_assistant.memory.lessons import BadRule, Learned, Lessons
-from email_assistant.memory.replay import Otherwise, decisions, undone
+from email_assistant.memory import markdown, trial
+from email_assistant.memory.lessons import HeldLesson, HeldLessons, Learned, Lessons
 from email_assistant.memory.rules import (
     MOST_RULES,
     PROFILES,
+    BadRule,
     Profile,
     Rule,
     at_hand,
@@ -36,6 +34,7 @@ from email_assistant.memory.rules import (
     without,
     without_mail,
 )
+from email_assistant.memory.trial import COUNTED, Fired, Otherwise, counted, decisions, undone
 
 _MOST_KEPT = 100 * MOST_RULES  # of a profile, removed ones too
 
@@ -376,7 +375,7 @@ class Memory:
             prefix = ".".join(_namespace(account_id, profile))
             await conn.execute("delete from store where prefix = %s and key = %s", (prefix, rule.key))
             await self.lessons.forget(conn, *place)
-            await fires.forget_rule(conn, *place)
+            await trial.forget_rule(conn, *place)
         await self.held.forget(conn, account_id, named)
 
     async def mails_went(self, conn: Connection, account_id: UUID, gone: Collection[str]) -> None:

@@ -13,9 +13,9 @@ from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationEr
 from typing_extensions import TypedDict
 
 from email_assistant.db.values import FIRST, LAST
+from email_assistant.inbox.items import Invalid
 from email_assistant.mail.charset import one_line
 from email_assistant.mail.prompt import rule as as_rule
-from email_assistant.memory.lessons import BadRule
 
 if TYPE_CHECKING:
     from langgraph.store.base import Item
@@ -27,6 +27,10 @@ LONGEST_RULE = 300
 MOST_RULES = 200  # of a profile
 
 log = logging.getLogger(__name__)
+
+
+class BadRule(Invalid):
+    """A rule, or a file of them, can't be taken as it stands."""
 
 
 class RuleChange(BaseModel):

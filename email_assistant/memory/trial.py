@@ -1,22 +1,34 @@
-"""What a rule that only a model can read would make of mail that the person has decided on.
+"""What the person decided on their mail, by a correction of its class or by their answer to what it was given; and what
+other rules would have made of it: as far as code can tell, and by the model that sorts mail.
 
-The model that sorts mail is asked about a few of those mails, by the rules as they would be; where it goes wrong, by
-those in force too. Both times it is asked alike, of each mail and set of rules once, and once more where that decides.
+The model is asked about a few of those mails, by the rules as they would be; where it goes wrong, by those in force
+too. Both times it is asked alike, of each mail and set of rules once, and once more where that decides. How often a
+rule had a say in what a mail is, is counted of rules on triage only: its model can name them cheaply.
 """
 
 import re
-from collections.abc import Awaitable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Literal, Protocol
 from uuid import UUID
 
-from email_assistant.db.pool import Pool, fetched
+from email_assistant.db.lease import HELD, RowChange
+from email_assistant.db.pool import Connection, Pool, fetched
 from email_assistant.db.statements import statements
-from email_assistant.inbox.mails import Class
-from email_assistant.memory.fires import COUNTED
-from email_assistant.memory.replay import Otherwise, PastDecision, decisions, undone
-from email_assistant.memory.rules import Rule, with_rule
+from email_assistant.inbox.mails import CLASSES, Class
+from email_assistant.memory.rules import Profile, Rule, with_rule
 from email_assistant.memory.senders import deciding
 
+MOST: Final = 200
+"""Decisions that a change to the rules is tried on, the newest."""
+_RIGHT: Final[Mapping[str, frozenset[Class]]] = {
+    **{name: frozenset({name}) for name in CLASSES},
+    "no answer": frozenset({"ignore", "notify"}),  # a draft was dismissed
+}
+Outcome = Class | Literal["read"]
+"""`read`: no rule decides, and the model would read it."""
+COUNTED: Profile = "triage_preferences"
 MOST_ASKED: Final = 20
 """Mails of the past on which a rule is tried, those that it is most likely about."""
 _WORD: Final = re.compile(r"[^\W\d_]{4,40}")
@@ -27,7 +39,101 @@ they this what when which whom wants with
 """
 _OF_RULES: Final = frozenset(_WORDS_OF_RULES.split())
 """Words of rules that say nothing of which mail they are about."""
-_SQL = statements("memory", "trial.sql")
+_SQL = statements("memory", "trial.sql", held=HELD)
+
+
+@dataclass(frozen=True, slots=True)
+class PastDecision:
+    mail: str  # Gmail's id
+    sender: str  # empty if it is forged
+    subject: str
+    given: Class  # what triage had come to before the person said anything
+    right: frozenset[Class]  # what it may be, by their word
+    at: datetime
+
+
+async def decisions(pool: Pool, account_id: UUID) -> Sequence[PastDecision]:
+    """The newest decisions of an account, of each mail the last, newest first."""
+    return [
+        PastDecision(
+            row["mail"],
+            "" if row["forged"] else row["sender"].lower(),
+            row["subject"],
+            row["given"],
+            _RIGHT[row["said"]],
+            row["at"],
+        )
+        for row in await fetched(pool, _SQL["newest"], {"account": account_id, "most": MOST})
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Otherwise:
+    """A mail that other rules sort otherwise."""
+
+    decision: PastDecision
+    was: Outcome
+    becomes: Outcome
+
+    @property
+    def wanted(self) -> Outcome:
+        """What the person decided; where several classes would do, what it was."""
+        right = tuple(self.decision.right)
+        return right[0] if len(right) == 1 else self.was
+
+    @property
+    def is_broken(self) -> bool:
+        """It was as the person wants it, and would no longer be, or not for certain."""
+        return self.was in self.decision.right and self.becomes not in self.decision.right
+
+
+def otherwise(before: Sequence[Rule], after: Sequence[Rule], decided: Iterable[PastDecision]) -> list[Otherwise]:
+    """The mails that change class with the rules, in their order. Where no rule decides now, the class that triage gave
+    a mail is what it has."""
+    found = []
+    for decision in decided:
+        old, new = _class(before, decision), _class(after, decision)
+        if old != new:
+            found.append(Otherwise(decision, old or decision.given, new or "read"))
+    return [each for each in found if each.was != each.becomes]
+
+
+def undone(before: Sequence[Rule], stated: Rule, decided: Iterable[PastDecision]) -> list[Otherwise]:
+    """The decisions that a rule would undo, were it to say this."""
+    return [each for each in otherwise(before, with_rule(before, stated), decided) if each.is_broken]
+
+
+def _class(rules: Sequence[Rule], decision: PastDecision) -> Class | None:
+    found = deciding(rules, decision.sender)
+    return found[0].classification if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class Fired:
+    """How often a rule was used, whatever it said then."""
+
+    times: int = 0  # mails
+    last_at: datetime | None = None
+
+
+def noted(account_id: UUID, mail_id: str, fired: Sequence[Rule]) -> list[RowChange]:
+    """Rules counted for a mail, to go along with its class; a repeat changes nothing."""
+    keys, versions = [rule.key for rule in fired], [rule.version for rule in fired]
+    return [RowChange(_SQL["note"], (COUNTED, mail_id, keys, versions, account_id))] if fired else []
+
+
+async def counted(pool: Pool, account_id: UUID) -> Mapping[tuple[Profile, str], Fired]:
+    """By profile and key, the rules that were ever used."""
+    rows = await fetched(pool, _SQL["counted"], (account_id,))
+    return {(row["profile"], row["rule"]): Fired(row["times"], row["last_at"]) for row in rows}
+
+
+async def forget_mails(conn: Connection, account_id: UUID, mail_ids: Sequence[str]) -> None:
+    await conn.execute(_SQL["forget_mails"].encode(), (account_id, list(mail_ids)))
+
+
+async def forget_rule(conn: Connection, account_id: UUID, profile: Profile, key: str) -> None:
+    await conn.execute(_SQL["forget_rule"].encode(), (account_id, profile, key))
 
 
 class Sorter(Protocol):

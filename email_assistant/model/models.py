@@ -23,7 +23,7 @@ from email_assistant.mail.charset import readable
 from email_assistant.meters import measured
 from email_assistant.model.asking import CALL, READY_TOOL, Abilities, Ability, Asking, Ready, as_small
 from email_assistant.model.calls import Tools, calls_form, read_calls, told_as_text, with_written_calls
-from email_assistant.model.client import BoundedHttp, Client
+from email_assistant.model.client import BoundedHttp, Client, network_to
 from email_assistant.model.context import shortened
 from email_assistant.model.errors import (
     BadAnswer,
@@ -35,7 +35,6 @@ from email_assistant.model.errors import (
     TextRefused,
     explain,
 )
-from email_assistant.model.network import network_to
 from email_assistant.model.structured import KINDS, Form, Kind, complaint, first_line, form_of, read_object
 from email_assistant.model.tally import Spending, tokens_used
 from email_assistant.settings import Role, Settings

@@ -15,7 +15,6 @@ from typing import Annotated, Final, Literal, Self, TypeVar, get_args
 from pydantic import AliasChoices, Field, PrivateAttr, SecretStr, model_validator
 
 from email_assistant.settings.environment import ENV_FILE, FromEnvironment, Home, SettingsError, complaining, named_file
-from email_assistant.settings.loopback import is_on_this_machine
 from email_assistant.settings.values import (
     Days,
     Hours,
@@ -28,6 +27,7 @@ from email_assistant.settings.values import (
     Topic,
     WebAddress,
     WorkingHours,
+    is_on_this_machine,
 )
 
 AccountRole = Literal["triage", "response", "memory", "chat"]  # for which an account pays

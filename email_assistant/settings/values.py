@@ -1,5 +1,6 @@
 """What a setting may be set to, where that is more than any text or number."""
 
+import ipaddress
 import re
 from dataclasses import dataclass
 from datetime import time
@@ -8,6 +9,27 @@ from typing import Annotated, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, Field, SecretStr
+
+_HOURS = re.compile(r"(?:(\S+)\s+)?(\d\d:\d\d)-(\d\d:\d\d)")
+_WEEK = {name: number for number, name in enumerate(("mon", "tue", "wed", "thu", "fri", "sat", "sun"))}
+Seconds = Annotated[float, Field(le=1_000_000, allow_inf_nan=False)]
+"""A duration, of eleven days at most: Postgres counts some of them in milliseconds of 31 bits."""
+Days = Annotated[int, Field(le=36_500)]
+
+
+def is_on_this_machine(url: str) -> bool:
+    try:
+        return is_loopback(urlsplit(url).hostname or "")
+    except ValueError:  # nothing that can be read
+        return False
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host, by name or address, is this machine."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:  # another name
+        return False
 
 
 class Price(BaseModel):
@@ -39,10 +61,6 @@ class WorkingHours:
         except (ValueError, KeyError):  # no such time, no such day
             pass
         raise ValueError("takes hours, such as 09:00-18:00, with days before them if you like: Mon-Fri 09:00-18:00")
-
-
-_HOURS = re.compile(r"(?:(\S+)\s+)?(\d\d:\d\d)-(\d\d:\d\d)")
-_WEEK = {name: number for number, name in enumerate(("mon", "tue", "wed", "thu", "fri", "sat", "sun"))}
 
 
 def _days(text: str) -> frozenset[int]:
@@ -88,9 +106,6 @@ def _readable(hours: str) -> str:
     return hours
 
 
-Seconds = Annotated[float, Field(le=1_000_000, allow_inf_nan=False)]
-"""A duration, of eleven days at most: Postgres counts some of them in milliseconds of 31 bits."""
-Days = Annotated[int, Field(le=36_500)]
 Root = Annotated[
     str,
     _matching(r"https?://[^/?#@\s]+(/[^?#\s]*)?", "the web address of a server, such as http://127.0.0.1:8080"),

@@ -20,8 +20,7 @@ from email_assistant.db.values import storable
 from email_assistant.google.gmail import Message, MessageRef
 from email_assistant.mail.message import Mail
 from email_assistant.mail.parse import parse_gmail
-from email_assistant.sync.fetch import Withheld
-from email_assistant.sync.news import NOT_OURS, News
+from email_assistant.sync.fetch import NOT_OURS, News, Withheld
 
 _NOT_IN_INBOX = "not in the inbox"
 _EARLIER = "earlier mail of a conversation"

@@ -5,7 +5,7 @@ All that changes `past_mails` stands here. At Gmail nothing is changed: it is se
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -27,8 +27,10 @@ from email_assistant.google.gmail import Gmail, Message
 from email_assistant.google.quota import UNITS, Limits, Urgency, calls_are
 from email_assistant.mail.message import Mail
 from email_assistant.mail.parse import parse_gmail
-from email_assistant.sync.recorded import Recorded, in_order, is_own, kept, nameless
 
+_KEPT: Final = 12_000  # characters of a text
+_DRAFTS: Final = {"draft", "drafts", "chat", "chats"}
+_SENT_BY_LABEL: Final = "sent"
 _MAIL: Final = TypeAdapter(Mail)
 _BATCH: Final = 32
 """Messages that are stored together: so many are asked for again after it was killed."""
@@ -37,10 +39,57 @@ _AT_ONCE: Final = 8  # as many as the client has connections
 _TRIES: Final = 6
 _LONGEST_WAIT: Final = 60.0  # seconds before another try
 _GET: Final = "gmail.users.messages.get"
-
 T = TypeVar("T")
 Progress = Callable[[int], None]
 """Told how many mails have been read."""
+
+
+class NoHistory(AssistantError):
+    """There is nothing that could be rehearsed; the message says why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One mail of a history."""
+
+    id: str  # its Message-ID; for a mail without one, what else tells it apart
+    mail: Mail  # its texts cut to what is read
+    at: datetime
+    own: bool  # written by the person
+    labels: frozenset[str]  # Gmail's, in lower case, as they were when the mail was read
+    conversation: str  # Gmail's; empty where it is not known
+    copies: tuple[str, ...] = ()  # ids of the same mail lying there again
+
+
+def kept(mail: Mail) -> Mail:
+    """What a rehearsal reads of a mail."""
+    return replace(mail, text=mail.text[:_KEPT], body=mail.body[:_KEPT], attachments=mail.attachments[:1])
+
+
+def is_own(mail: Mail, labels: Collection[str], own: Collection[str]) -> bool:
+    """Whether the person wrote it. `own`: their addresses, in lower case."""
+    return _SENT_BY_LABEL in labels or (mail.sender is not None and mail.sender.email.lower() in own)
+
+
+def nameless(gmail_id: str) -> str:
+    """The id of a mail of Gmail's that has no Message-ID."""
+    return f"<{gmail_id}@no-message-id>"
+
+
+def in_order(entries: Iterable[Recorded]) -> list[Recorded]:
+    """The mails in the order of time, each once, without drafts and chats."""
+    found: dict[str, Recorded] = {}
+    by_content: dict[tuple[object, ...], str] = {}
+    for entry in entries:
+        if entry.labels & _DRAFTS or entry.id in found:
+            continue
+        mail = entry.mail
+        content = (mail.sender and mail.sender.email.lower(), entry.at, mail.subject, mail.body)
+        if (first := by_content.setdefault(content, entry.id)) == entry.id:
+            found[entry.id] = entry
+        else:
+            found[first] = replace(found[first], copies=(*found[first].copies, entry.id))
+    return sorted(found.values(), key=lambda entry: entry.at)
 
 
 class MailboxClosed(AssistantError):

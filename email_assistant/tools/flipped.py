@@ -7,8 +7,8 @@ from email_assistant.mail.address import address_of
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.entry import Effect
 from email_assistant.tools.mcp.pool import Servers
-from email_assistant.tools.mcp.remote import Remote
 from email_assistant.tools.mcp.schema import Schema, UnusableTool
+from email_assistant.tools.mcp.tool import Remote
 from email_assistant.tools.mcp.words import INVITATION, SENDER
 from email_assistant.tools.spec import Call, Conflicts, ServerDown, Tool, ToolError
 

@@ -11,12 +11,11 @@ from uuid import UUID
 from mcp.types import Tool as Told
 
 from email_assistant.errors import AssistantError
-from email_assistant.gate.call import Rule
-from email_assistant.gate.labels import Labels
+from email_assistant.gate.call import Labels, Rule
+from email_assistant.tools.config import RuleFiles, Rules
 from email_assistant.tools.mcp.pool import Servers
 from email_assistant.tools.mcp.schema import UnusableTool, check_told
 from email_assistant.tools.mcp.seen import SeenTool, SeenTools
-from email_assistant.tools.rules import RuleFiles, Rules
 from email_assistant.tools.spec import ServerDown
 
 State = Literal["ready", "off", "changed", "missing", "unusable", "down"]

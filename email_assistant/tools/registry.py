@@ -14,13 +14,13 @@ from email_assistant.gate.policy import refused
 from email_assistant.gate.source import BadFile
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.entry import Effect
-from email_assistant.tools.config import LOCAL
+from email_assistant.tools.config import LOCAL, RuleFiles, Rules
 from email_assistant.tools.control import CLARIFICATION
+from email_assistant.tools.events import EVENT_NOW, SAID, UPDATE_EVENT, UpdateEventTool
 from email_assistant.tools.flipped import FlippedTool
 from email_assistant.tools.mcp.pool import Servers
 from email_assistant.tools.mcp.tool import McpTool
 from email_assistant.tools.own.mailbox import Mailbox
-from email_assistant.tools.rules import RuleFiles, Rules
 from email_assistant.tools.spec import (
     CONFIRMATION,
     NEEDS_MAILBOX,
@@ -33,7 +33,6 @@ from email_assistant.tools.spec import (
     ToolError,
     shown_whole,
 )
-from email_assistant.tools.update_event import EVENT_NOW, SAID, UPDATE_EVENT, UpdateEventTool
 
 AgentName = Literal["mail", "chat"]
 

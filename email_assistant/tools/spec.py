@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from email_assistant.errors import AssistantError, in_plain_words
 from email_assistant.mail.address import split_recipients
-from email_assistant.mail.invisible import as_seen
+from email_assistant.mail.characters import as_seen
 
 if TYPE_CHECKING:  # an agent that has nothing to do with mail loads neither Google nor the database
     from email_assistant.accounts.account import Account

@@ -11,9 +11,9 @@ from uuid import UUID
 from email_assistant.accounts.account import Account
 from email_assistant.db.pool import Pool, fetched, fetched_as
 from email_assistant.db.statements import statements
-from email_assistant.mail.survival import survival
+from email_assistant.mail.diff import survival
 from email_assistant.outgoing.entry import WITHOUT_TEXT
-from email_assistant.tools.send_email import LETTER
+from email_assistant.tools.sending import LETTER
 
 _SQL = statements("trail", "activity.sql")
 _LEAST_MONEY: Final = 0.01

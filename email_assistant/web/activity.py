@@ -6,9 +6,8 @@ from typing import Annotated
 from fastapi import Query
 from pydantic import BaseModel, Field
 
-from email_assistant.web.dependencies import Assistant, BlankAsNone, ToldActivity
 from email_assistant.web.errors import documented
-from email_assistant.web.routers import for_programs
+from email_assistant.web.routers import Assistant, BlankAsNone, ToldActivity, for_programs
 from email_assistant.web.schemas import Told
 
 _MOST_DAYS = 366

@@ -15,7 +15,7 @@ from email_assistant.app import App
 from email_assistant.memory.profiles import Memory
 from email_assistant.metrics.gauges import Gauges
 from email_assistant.plugins import sites
-from email_assistant.settings.loopback import is_loopback
+from email_assistant.settings.values import is_loopback
 from email_assistant.trail.activity import Activity
 from email_assistant.trail.context import Contexts
 from email_assistant.trail.story import Trail
@@ -23,7 +23,6 @@ from email_assistant.web import (
     activity,
     chats,
     events,
-    forget,
     google_push,
     health,
     inbox,
@@ -37,9 +36,8 @@ from email_assistant.web import (
 )
 from email_assistant.web import chat as chat_routes
 from email_assistant.web.auth import Access, Guard, Key, OtherSite, OwnName, SecurityHeaders, Sharing
-from email_assistant.web.document import DocumentedAPI
 from email_assistant.web.errors import Refusals, add_error_handlers
-from email_assistant.web.routers import routes_of
+from email_assistant.web.routers import DocumentedAPI, routes_of
 from email_assistant.work.chat import Chat
 
 _STATIC = Path(__file__).parent / "static"
@@ -60,7 +58,7 @@ Every refusal is a problem as of RFC 9457 (`application/problem+json`); `detail`
 Times are ISO 8601 with their offset. A list comes in pages: `next` is the `cursor` of the following one.
 """
 
-_OF_MAIL = (metrics, inbox, mails, forget, memory, activity)
+_OF_MAIL = (metrics, inbox, mails, memory, activity)
 _FOR_PROGRAMS = (*_OF_MAIL, events, status, tools, chat_routes, chats)
 _FOR_ANYBODY = (health.router, google_push.router, login.router)
 

@@ -18,10 +18,9 @@ from email_assistant.db.lease import LeaseLost
 from email_assistant.db.pool import AWAY
 from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
 from email_assistant.tools.control import CLARIFICATION
-from email_assistant.web.dependencies import Assistant, served
 from email_assistant.web.errors import AsciiJSON
 from email_assistant.web.replies import Reply, answered_as, refused, reply_of
-from email_assistant.web.routers import for_programs
+from email_assistant.web.routers import Assistant, for_programs, served
 from email_assistant.web.schemas import Given
 from email_assistant.work.chat import Chat, Talk
 from email_assistant.work.faults import QuestionNotStored

@@ -13,10 +13,9 @@ from email_assistant.inbox.items import Item
 from email_assistant.inbox.sentences import done_in_words
 from email_assistant.outgoing.entry import Effect
 from email_assistant.web.chat import Talks
-from email_assistant.web.dependencies import Assistant
 from email_assistant.web.errors import documented
 from email_assistant.web.replies import Reply, Stand, reply_of, stand_of
-from email_assistant.web.routers import for_programs
+from email_assistant.web.routers import Assistant, for_programs
 from email_assistant.web.schemas import ItemOut
 from email_assistant.work.chat import Talk
 from email_assistant.work.rows import RunRow, RunState

@@ -6,9 +6,8 @@ import psycopg
 from anyio import CancelScope
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from email_assistant.web.dependencies import Assistant, LoggedIn
 from email_assistant.web.errors import documented
-from email_assistant.web.routers import for_programs
+from email_assistant.web.routers import Assistant, LoggedIn, for_programs
 
 _LOOK_SECONDS = 15.0  # how often it is looked whether the browser is still logged in, if nothing happens
 _RECONNECT_MS = 1000

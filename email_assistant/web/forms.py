@@ -13,8 +13,8 @@ from pydantic import BaseModel
 from email_assistant.google.calendar import skipped
 from email_assistant.inbox.items import Invalid, Item
 from email_assistant.mail.address import split_recipients
-from email_assistant.tools.meeting_time import in_zone, moment, read_time, zone_of
 from email_assistant.tools.registry import Registry
+from email_assistant.tools.times import in_zone, moment, read_time, zone_of
 
 FieldKind = Literal["line", "text", "list", "number", "time", "json", "hidden", "said"]
 """One that is said is shown, and not to be filled in."""

@@ -10,8 +10,7 @@ from pydantic import BaseModel
 
 from email_assistant.db.values import storable
 from email_assistant.web.auth import is_same
-from email_assistant.web.dependencies import Assistant
-from email_assistant.web.routers import undocumented
+from email_assistant.web.routers import Assistant, undocumented
 
 router = undocumented()
 

@@ -13,8 +13,7 @@ from email_assistant.accounts.vault import VaultError
 from email_assistant.app import App
 from email_assistant.db.migrate import UNRELEASED, is_ours
 from email_assistant.db.pool import AWAY, fetched
-from email_assistant.web.dependencies import Assistant
-from email_assistant.web.routers import for_anybody
+from email_assistant.web.routers import Assistant, for_anybody
 
 _SECONDS = 2.0
 T = TypeVar("T")

@@ -15,9 +15,8 @@ from email_assistant.inbox.listing import Sort, Status, read_age
 from email_assistant.inbox.person import Outcome
 from email_assistant.tools.spec import Kind
 from email_assistant.web import schemas
-from email_assistant.web.dependencies import Assistant, BlankAsNone, ItemId, ToldContexts
 from email_assistant.web.errors import documented
-from email_assistant.web.routers import for_programs
+from email_assistant.web.routers import Assistant, BlankAsNone, ItemId, ToldContexts, for_programs
 
 MOST = 500
 _LONGEST_QUERY = 500

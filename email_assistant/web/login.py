@@ -9,9 +9,8 @@ from fastapi.responses import RedirectResponse, Response
 
 from email_assistant.accounts.sessions import NoSession
 from email_assistant.web.auth import Access, local_path, login_page, onward, with_token
-from email_assistant.web.dependencies import Assistant, served
 from email_assistant.web.rendering import render
-from email_assistant.web.routers import say_how_it_stands, undocumented
+from email_assistant.web.routers import Assistant, say_how_it_stands, served, undocumented
 
 router = undocumented()
 

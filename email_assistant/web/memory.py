@@ -11,13 +11,12 @@ from pydantic import BaseModel, Field
 from email_assistant.accounts.account import Account
 from email_assistant.app import open_what_if
 from email_assistant.memory import markdown
-from email_assistant.memory.fires import COUNTED, Fired
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.rules import LONGEST_RULE, PROFILES, Profile, Rule
 from email_assistant.memory.senders import alone, contradictions
-from email_assistant.web.dependencies import Assistant, BlankAsNone, served
+from email_assistant.memory.trial import COUNTED, Fired
 from email_assistant.web.errors import documented
-from email_assistant.web.routers import for_programs
+from email_assistant.web.routers import Assistant, BlankAsNone, for_programs, served
 from email_assistant.web.schemas import Given, RuleOut, Told
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from fastapi import Response
 from fastapi.responses import PlainTextResponse
 
-from email_assistant.web.dependencies import ToldGauges
-from email_assistant.web.routers import for_programs
+from email_assistant.web.routers import ToldGauges, for_programs
 
 if TYPE_CHECKING:
     from prometheus_client import Metric

@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from email_assistant.errors import AssistantError
+from email_assistant.inbox.answers import Refined
 from email_assistant.inbox.describe import (
     COUNTED,
     FIRST_ANSWER,
@@ -20,11 +21,10 @@ from email_assistant.inbox.describe import (
     in_gmail,
     said_of,
 )
-from email_assistant.inbox.refinements import Refined
 from email_assistant.inbox.sentences import cut, link_host, moment
 from email_assistant.mail.address import address_of
 from email_assistant.mail.charset import listed, plain
-from email_assistant.mail.passages import passages, unwrapped
+from email_assistant.mail.history import passages, unwrapped
 from email_assistant.mail.two_parts import DIFFER
 from email_assistant.web.wording import (
     IN_GMAIL_BUTTON,

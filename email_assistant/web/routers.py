@@ -1,20 +1,71 @@
-"""Where a file's routes are put, by whom they are for.
+"""What routes are handed, where a file's routes are put, by whom they are for, and the OpenAPI document of them.
 
 `include_router` would make every route a second time, in each process that serves: half a second. So each router says
-itself what goes for all of its kind, and the application takes the routes as they are."""
+itself what goes for all of its kind, and the application takes the routes as they are.
+"""
 
 from collections.abc import Iterable
-from typing import Any
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, cast
+from uuid import UUID
 
 import psycopg
-from fastapi import APIRouter, Depends
+import yaml
+from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.security import APIKeyHeader, HTTPBearer
+from pydantic import BeforeValidator
 from starlette.routing import BaseRoute
 
 from email_assistant.accounts.account import stopped
-from email_assistant.web.dependencies import Assistant
+from email_assistant.accounts.sessions import Session
+from email_assistant.app import App
+from email_assistant.inbox.items import NoItem
+from email_assistant.metrics.gauges import Gauges
+from email_assistant.plugins import sites
+from email_assistant.trail.activity import Activity
+from email_assistant.trail.context import Contexts
+from email_assistant.trail.story import Trail
 from email_assistant.web.errors import AsciiJSON, documented
 from email_assistant.web.rendering import say_at_head, say_stand_ins, say_stopped
+
+BlankAsNone = BeforeValidator(lambda value: value or None)
+"""For a query parameter: a filter that a form left empty is no filter."""
+# The guard has looked at the token by then; these say in the OpenAPI document how to send it.
+_CREDENTIALS = [Depends(HTTPBearer(auto_error=False)), Depends(APIKeyHeader(name="x-api-key", auto_error=False))]
+_EXAMPLES = Path(__file__).with_name("examples.yaml")  # of the spine; features have their own
+
+
+def served(name: str) -> Any:
+    """What the server keeps in its state under this name, as a dependency. It is async, since FastAPI hands what is not
+    to a thread."""
+
+    async def found(request: Request) -> Any:
+        return getattr(request.app.state, name)
+
+    return Depends(found)
+
+
+def _session(request: Request) -> Session | None:
+    return cast("Session | None", getattr(request.state, "session", None))
+
+
+def _item_id(item_id: str) -> UUID:
+    """Raises NoItem for what can't be an id at all."""
+    try:
+        return UUID(item_id)
+    except ValueError:
+        raise NoItem(f"there is no item {item_id}") from None
+
+
+Assistant = Annotated[App, served("assistant")]
+ToldActivity = Annotated[Activity, served("activity")]
+ToldGauges = Annotated[Gauges, served("gauges")]
+ToldContexts = Annotated[Contexts, served("contexts")]
+ToldTrail = Annotated[Trail, served("trail")]
+LoggedIn = Annotated[Session | None, Depends(_session)]
+"""The session that let the request in; None if it came with the token, or none is asked for."""
+ItemId = Annotated[UUID, Depends(_item_id)]
 
 
 async def say_how_it_stands(app: Assistant) -> None:
@@ -36,10 +87,6 @@ async def say_how_it_stands(app: Assistant) -> None:
         )
     elif refusing:
         say_at_head(" ".join(each.sentence(zone) for each in refusing))
-
-
-# The guard has looked at the token by then; these say in the OpenAPI document how to send it.
-_CREDENTIALS = [Depends(HTTPBearer(auto_error=False)), Depends(APIKeyHeader(name="x-api-key", auto_error=False))]
 
 
 def for_programs(tag: str, prefix: str = "") -> APIRouter:
@@ -69,3 +116,20 @@ def routes_of(routers: Iterable[APIRouter]) -> list[BaseRoute]:
 
 def _router(**settings: Any) -> APIRouter:
     return APIRouter(default_response_class=AsciiJSON, **settings)
+
+
+@cache
+def examples() -> dict[str, Any]:
+    """What requests and answers look like, by the name of their model."""
+    # Ours, so it may repeat parts of itself by aliases.
+    files = [_EXAMPLES, *(each.examples for each in sites() if each.examples)]
+    return {name: example for file in files for name, example in yaml.safe_load(file.read_text()).items()}
+
+
+class DocumentedAPI(FastAPI):
+    def openapi(self) -> dict[str, Any]:
+        """Examples are added here, since FastAPI drops every null from those that stand in a model."""
+        document = super().openapi()
+        for name, example in examples().items():
+            document["components"]["schemas"][name]["examples"] = [example]
+        return document

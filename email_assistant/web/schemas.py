@@ -6,8 +6,8 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from email_assistant.gate.call import Labels
 from email_assistant.gate.call import Rule as ReviewRule
-from email_assistant.gate.labels import Labels
 from email_assistant.inbox.items import MOST_AT_ONCE, NIL
 from email_assistant.inbox.listing import Status
 from email_assistant.inbox.mails import Class

@@ -4,9 +4,8 @@ from datetime import datetime
 
 from pydantic import BaseModel, Field
 
-from email_assistant.web.dependencies import Assistant
 from email_assistant.web.errors import documented
-from email_assistant.web.routers import for_programs
+from email_assistant.web.routers import Assistant, for_programs
 from email_assistant.web.schemas import Told
 
 router = for_programs("status", "/api")

@@ -1,8 +1,7 @@
 """`/api/tools`: which tools there are, and the person's word on those that have changed."""
 
-from email_assistant.web.dependencies import Assistant
 from email_assistant.web.errors import documented
-from email_assistant.web.routers import for_programs
+from email_assistant.web.routers import Assistant, for_programs
 from email_assistant.web.schemas import AcceptTool, OneToolOut, SeenToolOut, ToolOut, ToolsOut
 
 router = for_programs("tools", "/api/tools")

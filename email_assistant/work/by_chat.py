@@ -28,14 +28,14 @@ from email_assistant.model.context import shortened
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.entry import Effect, NotYetClear
 from email_assistant.tools.spec import ToolError
-from email_assistant.work.again import is_accepted
+from email_assistant.work.chat import Turns, did, named_in
 from email_assistant.work.driver import Kind, Tools
 from email_assistant.work.evidence import Evidence
 from email_assistant.work.faults import Fault, QuestionNotStored
 from email_assistant.work.invoke import Invoker, Outcome, Watch
 from email_assistant.work.rows import RunRow, Standing
 from email_assistant.work.runs import Runs
-from email_assistant.work.turns import Turns, did, named_in
+from email_assistant.work.settle import is_accepted
 
 _REMEMBERED = 24_000
 """Characters of earlier turns that the agent is told of."""

@@ -24,10 +24,10 @@ from email_assistant.inbox.questions import Asked, Questions
 from email_assistant.inbox.recipients import Recipients
 from email_assistant.memory.rules import rules_at_hand
 from email_assistant.outgoing.left_drafts import LeftDrafts
-from email_assistant.tools.meeting_time import MEETING
 from email_assistant.tools.registry import Registry
-from email_assistant.tools.send_email import is_left_as_draft
+from email_assistant.tools.sending import is_left_as_draft
 from email_assistant.tools.spec import NO_CONFLICTS, Call, Conflicts
+from email_assistant.tools.times import MEETING
 from email_assistant.work.conversations import Conversation, Conversations, given_to_run, quoted_alone
 from email_assistant.work.driver import Kind
 from email_assistant.work.evidence import Evidence, outsiders

@@ -16,9 +16,9 @@ from uuid import UUID
 
 from email_assistant.accounts.accounts import Accounts
 from email_assistant.db.checkpoints import read_once
-from email_assistant.db.holder import Holder
 from email_assistant.db.lease import Lease, LeaseLost, held
 from email_assistant.db.pool import Connection, Pool
+from email_assistant.db.presence import Holder
 from email_assistant.db.serializer import ForeignCheckpoint
 from email_assistant.errors import logged
 from email_assistant.google.quota import Urgency, calls_are
@@ -30,13 +30,12 @@ from email_assistant.outgoing.entry import Declined, Effect, InDoubt, NotYetClea
 from email_assistant.spans import span
 from email_assistant.telemetry import about, now_about
 from email_assistant.tools.spec import NO_CONFLICTS, Call, Conflicts, LinkNeeded
-from email_assistant.work.again import as_it_can_be, is_accepted, resolve
 from email_assistant.work.conversations import UnreadableMail
 from email_assistant.work.faults import Fault, LostInterrupt, classify, to_come
 from email_assistant.work.invoke import Invoker, Outcome, Watch
 from email_assistant.work.rows import RunRow, Standing
 from email_assistant.work.runs import DecisionFirst, Runs
-from email_assistant.work.settle import Settler
+from email_assistant.work.settle import Settler, as_it_can_be, is_accepted, resolve
 
 log = logging.getLogger(__name__)
 

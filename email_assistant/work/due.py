@@ -13,9 +13,9 @@ from uuid import UUID
 from psycopg import sql
 
 from email_assistant.accounts.accounts import SERVED
-from email_assistant.db.holder import Holder
 from email_assistant.db.lease import FREE
 from email_assistant.db.pool import Pool, Statement, fetched
+from email_assistant.db.presence import Holder
 from email_assistant.work.labels import MOVED, UNSHOWN
 from email_assistant.work.tasks import Due
 

@@ -35,17 +35,17 @@ from email_assistant.gate.spoken import Spoken
 from email_assistant.inbox.items import TOGETHER
 from email_assistant.inbox.kept import args_in, decision_in
 from email_assistant.inbox.recipients import Recipients, addresses_in
+from email_assistant.mail.characters import clean
 from email_assistant.mail.charset import cut, one_line
 from email_assistant.mail.diff import compare
 from email_assistant.mail.excerpt import looked_through
 from email_assistant.mail.history import written
-from email_assistant.mail.invisible import clean
 from email_assistant.mail.message import Mail
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.rules import Rule, is_by_hand
 from email_assistant.settings.values import WorkingHours
 from email_assistant.tools.config import SEARCH_MAIL
-from email_assistant.tools.meeting_time import times_of, unusual
+from email_assistant.tools.times import times_of, unusual
 from email_assistant.trail.chat_tools import mails_in
 from email_assistant.work.conversations import Conversations, StoredMail, read_mails
 

@@ -1,36 +1,49 @@
-"""Forget a mail, or a correspondent, wherever anything of them is stored. Nothing changes in Gmail.
+"""Forget a mail, or a correspondent, wherever anything of them is stored; or an account: take each conversation from
+its worker, settle what is under way, then delete. Nothing changes in Gmail.
 
 A mail goes with its conversation: its other mails quote it, and what was read, drafted and decided there was about all
 of them. Of what is gone only Gmail's ids stay, in `forgotten`, so that no look into the mailbox brings it back. Each
 batch of conversations goes in one transaction; begun again after a crash, the same finds what is left.
 """
 
+import asyncio
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from http import HTTPStatus
 from typing import Any, Final, Self
 from uuid import UUID
 
+from email_assistant.accounts.account import Account
+from email_assistant.accounts.accounts import Accounts
+from email_assistant.accounts.clients import Clients
+from email_assistant.accounts.vault import VaultError
 from email_assistant.db import checkpoints, threads
+from email_assistant.db.lease import Lease, held
 from email_assistant.db.order import lock_all
 from email_assistant.db.pool import Connection, Pool, fetched, fetched_as
+from email_assistant.db.presence import Holder
 from email_assistant.db.statements import statements
 from email_assistant.errors import AssistantError
 from email_assistant.gate import ledger, sessions
 from email_assistant.gate.ledger import forget as forget_in_log
+from email_assistant.google.errors import GoogleError
 from email_assistant.inbox import recipients, rows
 from email_assistant.inbox.items import Conflict
 from email_assistant.inbox.mails import Mails
 from email_assistant.mail.address import is_valid_address
-from email_assistant.memory import fires
+from email_assistant.memory import trial
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.profiles import lock as lock_profiles
 from email_assistant.memory.rules import PROFILES
+from email_assistant.outgoing.effects import Ledger
+from email_assistant.outgoing.entry import InDoubt, NotYetClear
 from email_assistant.plugins import features
 from email_assistant.sync.past_mails import forget_mails
 from email_assistant.usage import of_no_run
+from email_assistant.work.settle import Settler
 
 _SQL = statements("work", "forgetting.sql")
 _AT_ONCE: Final = 100  # conversations in one transaction
@@ -47,6 +60,7 @@ _BEGINS: Final = r"((?<![\w.+-])|(?<=\\[nrtbf]))"
 _BEGINS_INSIDE: Final = r"((?<![\w.+-])|(?<=\\[0-7]{3})|(?<=\\331.)|(?<=\\332(.|\\[0-7]{3}){2}))"
 _ENDS: Final = r"(?![\w-]|\.\w)"
 _HELD_CALL = "another program's agent waits for your answer on a call that names it: answer that first"
+_RETRY_SECONDS = 0.5
 
 
 class NobodyNamed(AssistantError):
@@ -224,7 +238,7 @@ class Forgetting:
             readers = await _found(conn, "readers", given)
             past, mails = [await _found(conn, name, given, "gmail_id") for name in ("past", "mails")]
             await self._memory.forget(conn, account_id, wanted.named.text)
-            await fires.forget_mails(conn, account_id, mails)
+            await trial.forget_mails(conn, account_id, mails)
             await recipients.forget(conn, account_id, wanted.named.text, ids)
             await ledger.blot(conn, readers)
             await checkpoints.forget(conn, readers)
@@ -297,3 +311,57 @@ def _octal(word: str) -> str:
 def _longest(subject: str) -> str:
     """The longest piece of it that nothing is put into where it is quoted."""
     return max((piece.strip() for piece in re.split(r'["\\]', subject)), key=len)
+
+
+@dataclass(frozen=True)
+class Removal:
+    pool: Pool
+    accounts: Accounts
+    clients: Clients
+    ledger: Ledger
+    settler: Settler
+    lease_seconds: float
+    holder: Holder
+
+    async def remove(self, account: Account) -> int:
+        """Delete all that is stored about an account. Nothing changes in its mailbox.
+
+        Returns:
+            The number of actions of which it is not known whether they happened.
+        """
+        await self.accounts.set_state(account.id, "removing")
+        if account.watch_until:
+            with suppress(GoogleError, VaultError):  # it ends by itself within a week
+                await (await self.clients.get(account.id)).gmail.stop_watch()
+        unclear = 0
+        for thread_id in await self._threads_of(account):
+            unclear += await self._close(account, thread_id)
+        async with self.pool.connection() as conn, conn.transaction():
+            await lock_all(conn, account.id)
+            runs = await conn.execute("select id from runs where account_id = %s", (account.id,))
+            await checkpoints.forget(conn, [row["id"] for row in await runs.fetchall()])
+            await conn.execute("delete from store where prefix like %s", (f"email_assistant.{account.id}.%",))
+            await self.accounts.delete(conn, account.id)
+        return unclear
+
+    async def _threads_of(self, account: Account) -> list[UUID]:
+        async with self.pool.connection() as conn:
+            cursor = await conn.execute("select id from threads where account_id = %s", (account.id,))
+            return [row["id"] for row in await cursor.fetchall()]
+
+    async def _close(self, account: Account, thread_id: UUID) -> int:
+        while True:
+            async with held(self.pool, "conversation", thread_id, self.lease_seconds, self.holder) as lease:
+                if lease is not None and not await self._is_busy(thread_id):
+                    return await self._settle(account, lease)
+            await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _is_busy(self, thread_id: UUID) -> bool:
+        """Whether a write of a worker that died may still be under way."""
+        return any(effect.busy_until for effect in await self.ledger.started_in(thread_id))
+
+    async def _settle(self, account: Account, lease: Lease) -> int:
+        started = await self.ledger.started_in(lease.thread_id)
+        bears = (GoogleError, VaultError, NotYetClear, InDoubt)
+        await self.settler.settle_all(started, account, lease, bears)
+        return len(await self.ledger.started_in(lease.thread_id)) + len(await self.ledger.doubtful_in(lease.thread_id))

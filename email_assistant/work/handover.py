@@ -14,7 +14,7 @@ from email_assistant.db import mails, threads
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Pool
 from email_assistant.inbox.questions import Questions
-from email_assistant.memory import fires
+from email_assistant.memory import trial
 from email_assistant.meters import meters
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.sync.mails import store_earlier
@@ -52,7 +52,7 @@ class Handover:
         classification, reason = triaged.classification, triaged.reason
         if classification == "respond" and (why := await self._may_not_answer(run)):
             classification, reason, stage = "notify", why, "fixed"
-        used = fires.noted(UUID(run["account_id"]), run["mail"], triaged.fired)
+        used = trial.noted(UUID(run["account_id"]), run["mail"], triaged.fired)
         judged = [recorded(lease.thread_id, run["mail"], triaged.thought)] if stage != "report" else []
         async with self._pool.connection() as conn:
             await mails.triaged(conn, lease, run["mail"], classification, reason, stage, along=[*used, *judged])

@@ -22,7 +22,7 @@ from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.entry import InDoubt, NotYetClear
 from email_assistant.outgoing.left_drafts import InGmail, LeftDraft, LeftDrafts
 from email_assistant.outgoing.letters import written_into
-from email_assistant.tools.send_email import LETTER, is_left_as_draft, read_back, subject_of, written
+from email_assistant.tools.sending import LETTER, is_left_as_draft, read_back, subject_of, written
 from email_assistant.tools.spec import Call, ServerDown, ToolError
 from email_assistant.work.conversations import Conversation, MailStanding
 from email_assistant.work.rows import RunRow

@@ -17,7 +17,7 @@ from email_assistant.db.pool import Connection, Pool, fetched_as
 from email_assistant.db.statements import statements
 from email_assistant.inbox.standing import EXPIRY
 from email_assistant.mail.phrases import subject_of_conversation
-from email_assistant.sync.news import RID_OF
+from email_assistant.sync.fetch import RID_OF
 
 if TYPE_CHECKING:
     from email_assistant.work.conversations import Conversations

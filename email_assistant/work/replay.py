@@ -18,11 +18,11 @@ from email_assistant.agents.mail.prompts import conversation_message
 from email_assistant.db.pool import Pool, fetched
 from email_assistant.db.statements import statements
 from email_assistant.gate.ledger import OWN_LETTERS
-from email_assistant.mail.survival import Survival, survival
+from email_assistant.mail.diff import Survival, survival
 from email_assistant.memory.senders import believed, deciding
 from email_assistant.model import BadAnswer, ModelFault, ModelRefused
 from email_assistant.model.several import several
-from email_assistant.tools.send_email import LETTER
+from email_assistant.tools.sending import LETTER
 from email_assistant.tools.spec import ToolError
 from email_assistant.work.conversations import Conversations, StoredMail, UnreadableMail, conversation_text, triage_text
 from email_assistant.work.handover import came_after, never_answered

@@ -16,9 +16,8 @@ from typing import Any, Final, Literal
 
 from email_assistant.core_yaml import load
 from email_assistant.gate.answers import answer
-from email_assistant.gate.call import PROSE, Proposed, Subject
+from email_assistant.gate.call import PROSE, Labels, Proposed, Subject, shipped_labels
 from email_assistant.gate.doubts import doubts
-from email_assistant.gate.labels import Labels, shipped_labels
 from email_assistant.gate.policy import GateSession, Verdict, decide, entry
 from email_assistant.gate.provenance import Source, read, spans
 

@@ -13,9 +13,9 @@ from uuid import UUID
 import psycopg
 
 from email_assistant.db.embedded import EmbeddedPostgres
-from email_assistant.db.holder import Holder
 from email_assistant.db.migrate import migrate
 from email_assistant.db.pool import Pool, make_pool
+from email_assistant.db.presence import Holder
 from email_assistant.work.due import DueWork
 from tests.benchmark.measured import spread
 

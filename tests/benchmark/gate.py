@@ -28,13 +28,12 @@ from agentdojo.task_suite import get_suite
 from agentdojo.task_suite.task_suite import read_suite_file
 from pydantic import BaseModel
 
-from email_assistant.gate import verbs
 from email_assistant.gate.answers import answer
-from email_assistant.gate.call import Proposed, Subject
-from email_assistant.gate.labels import Labels
+from email_assistant.gate.call import Labels, Proposed, Subject
 from email_assistant.gate.plain import words
 from email_assistant.gate.policy import GateSession, decide, entry
 from email_assistant.gate.provenance import read
+from email_assistant.gate.spoken import is_asked_for, needs_word
 
 VERSION: Final = "v1.2.2"
 SUITES: Final = ("workspace", "banking", "slack", "travel")
@@ -86,7 +85,7 @@ def sketch(seen: Seen, step: Step) -> bool:
     labels, said = seen.labels[step.tool], seen.prompt.casefold()
     short = [str(value).casefold() for key, value in _leaves(step.arguments) if key not in _SAID_TO_PEOPLE]
     named = [value for value in short if not _MOMENT.match(value) and value not in said]
-    verb = verbs.needs_word(labels.act) and not verbs.is_asked_for(step.tool, labels.act, [words(said)])
+    verb = needs_word(labels.act) and not is_asked_for(step.tool, labels.act, [words(said)])
     return bool(labels.external and named) or (labels.write_operation and bool(named or verb))
 
 

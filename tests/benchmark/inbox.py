@@ -28,7 +28,7 @@ from email_assistant.app import App, open_app
 from email_assistant.db.pool import Connection
 from email_assistant.errors import AssistantError
 from email_assistant.home import database
-from email_assistant.inbox.search import WORDS, words
+from email_assistant.inbox.listing import WORDS, words
 from email_assistant.settings import Settings
 from tests.benchmark.measured import percentile, spread
 

@@ -5,7 +5,7 @@ Two simulations, of invented people alone: they show how the machinery behaves, 
 
 - *Weeks*: people with invented mail, gone through in time by the program's own classifier, versions, proof and lot
   (`triage/study.py`, `triage/learned.py`, `triage/cascade.py`), with sender rules as corrections make them: what
-  would undo a decision is held (`memory/replay.py`), and the person answers by what most of that sender's mail needs.
+  would undo a decision is held (`memory/trial.py`), and the person answers by what most of that sender's mail needs.
   The model is an oracle that is wrong in a given share of cases, whatever it is told; nothing was asked of a real one.
 - *Lives*: the proof alone, of a thousand people who stay as they are, with error rates on both sides of the limits, and
   of some who change. Here confidences are drawn, and so are errors.
@@ -43,10 +43,10 @@ from email_assistant.features.rehearsal.habits.study import Study
 from email_assistant.features.rehearsal.habits.words import IGNORE, NOTIFY, OUTCOMES, RESPOND
 from email_assistant.mail.address import Address
 from email_assistant.mail.message import Mail
-from email_assistant.memory.replay import MOST, PastDecision, undone
 from email_assistant.memory.rules import Rule
 from email_assistant.memory.senders import deciding, stated
-from email_assistant.sync.recorded import Recorded
+from email_assistant.memory.trial import MOST, PastDecision, undone
+from email_assistant.sync.past_mails import Recorded
 
 ADA: Final = "ada@home.example"
 BEGAN: Final = datetime(2026, 1, 5, 7, tzinfo=UTC)

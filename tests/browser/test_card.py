@@ -4,8 +4,8 @@ import pytest
 from psycopg.types.json import Json
 
 from email_assistant.agents.mail.graph import NOTIFY_ACTION
+from email_assistant.inbox.answers import BESIDE
 from email_assistant.inbox.items import Item
-from email_assistant.inbox.refinements import BESIDE
 from tests.browser.conftest import Open, Size, Theme, Visit
 from tests.browser.test_pages import axe
 from tests.integration.test_api import ALL, MEETING, Home

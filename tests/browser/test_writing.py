@@ -7,8 +7,8 @@ from uuid import uuid4
 import pytest
 from playwright.async_api import Page, Route
 
+from email_assistant.inbox.answers import BESIDE, REFINEMENTS, Refined
 from email_assistant.inbox.items import Item
-from email_assistant.inbox.refinements import BESIDE, REFINEMENTS, Refined
 from tests.browser.conftest import Open, Size, Theme, Visit
 from tests.browser.test_actions import shows, status, waiting
 from tests.browser.test_card import proposed

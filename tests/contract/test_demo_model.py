@@ -13,7 +13,7 @@ from langchain_openai import ChatOpenAI
 from openai import AuthenticationError, OpenAI
 from pydantic import BaseModel, SecretStr
 
-from email_assistant.inbox.refinements import BESIDE, REFINEMENTS, Refined
+from email_assistant.inbox.answers import BESIDE, REFINEMENTS, Refined
 from email_assistant.memory.difference import difference
 from email_assistant.model.asking import CALL, READY_TOOL
 from tests.contract.demo_stage import (

@@ -32,7 +32,7 @@ from schemathesis.core.result import Ok
 
 from email_assistant.app import open_app
 from email_assistant.settings import Settings
-from email_assistant.web.document import examples
+from email_assistant.web.routers import examples
 from tests.doubles.google import Google
 from tests.doubles.model import Model, tool
 from tests.integration.test_api import ADA, TOKEN, Home, served

@@ -322,7 +322,7 @@ def test_every_face_of_an_item_says_them(start: Start, google: Google, model: Mo
 
 
 async def test_what_a_page_empties_stays_empty(open_home: OpenHome, google: Google, model: Model) -> None:
-    from email_assistant.tools.send_email import SendEmail
+    from email_assistant.tools.sending import SendEmail
     from email_assistant.web.forms import ProposalForm
 
     async with open_home() as home:

@@ -10,8 +10,8 @@ import pytest
 import pytest_asyncio
 from psycopg.types.json import Json
 
-from email_assistant.db.holder import Holder
 from email_assistant.db.pool import Pool, make_pool
+from email_assistant.db.presence import Holder
 from email_assistant.work.due import DueWork
 
 DEAD, ALIVE = 1, 2

@@ -9,9 +9,9 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from email_assistant.memory.held import HeldLesson
-from email_assistant.memory.replay import decisions
+from email_assistant.memory.lessons import HeldLesson
 from email_assistant.memory.senders import deciding
+from email_assistant.memory.trial import decisions
 from email_assistant.web.app import create_api
 from tests.doubles.google import Google
 from tests.doubles.model import Model

@@ -13,9 +13,9 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from email_assistant.db.holder import Holder
 from email_assistant.db.lease import claim, held, release
 from email_assistant.db.pool import session_settings
+from email_assistant.db.presence import Holder
 from tests.chaos.postgres import PostgresServer
 from tests.doubles.daemon import Daemon
 from tests.doubles.google import Google

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from email_assistant.inbox.items import NoItem
-from email_assistant.inbox.search import matches
+from email_assistant.inbox.listing import matches
 from email_assistant.tools.spec import NO_CONFLICTS
 from email_assistant.web.app import create_api
 from tests.doubles.model import Model, tool

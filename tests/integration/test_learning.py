@@ -12,11 +12,11 @@ import httpx
 import pytest
 import pytest_asyncio
 
+from email_assistant.inbox.answers import REFINEMENTS, Refined
 from email_assistant.inbox.feed import Feed
 from email_assistant.inbox.items import Conflict
-from email_assistant.inbox.refinements import REFINEMENTS, Refined
-from email_assistant.memory.replay import decisions
 from email_assistant.memory.rules import PROFILES
+from email_assistant.memory.trial import decisions
 from email_assistant.web.app import create_api
 from email_assistant.work.outcomes import Outcomes
 from tests.doubles.daemon import Daemon

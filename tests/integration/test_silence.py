@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from email_assistant.inbox.answers import REFINEMENTS, Refined
 from email_assistant.inbox.items import Invalid, Item
-from email_assistant.inbox.refinements import REFINEMENTS, Refined
 from tests.doubles.google import Google
 from tests.doubles.model import Model, ToolCall, broken_tool, tool
 from tests.integration.conftest import Start

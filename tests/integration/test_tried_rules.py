@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from email_assistant.memory import trial
-from email_assistant.memory.held import HeldLesson
-from email_assistant.memory.replay import decisions
+from email_assistant.memory.lessons import HeldLesson
+from email_assistant.memory.trial import decisions
 from tests.doubles.model import Model, ModelRequest
 from tests.integration.home import Home, OpenHome, in_one_loop
 

@@ -3,7 +3,7 @@
 import pytest
 
 from email_assistant.gate.answers import answer
-from email_assistant.gate.labels import Labels
+from email_assistant.gate.call import Labels
 from tests.benchmark.adaptive import Scenario, held, missed, play, scenarios
 
 EVERY = scenarios()

@@ -21,7 +21,7 @@ from email_assistant.features.rehearsal.habits.study import Study
 from email_assistant.features.rehearsal.habits.words import IGNORE, NOTIFY, OUTCOMES, RESPOND
 from email_assistant.mail.address import Address
 from email_assistant.mail.message import Mail
-from email_assistant.sync.recorded import Recorded
+from email_assistant.sync.past_mails import Recorded
 
 BEGAN = datetime(2026, 1, 5, tzinfo=UTC)
 ADA = "ada@example.com"

@@ -11,8 +11,7 @@ from email_assistant.google.calendar import Event
 from email_assistant.settings import Settings
 from email_assistant.settings.values import WorkingHours
 from email_assistant.tools.check_calendar import free_slots, told
-from email_assistant.tools.meeting_time import unusual
-from email_assistant.tools.offered_times import days_named
+from email_assistant.tools.times import days_named, unusual
 
 BERLIN = ZoneInfo("Europe/Berlin")
 MONDAY = date(2031, 6, 2)

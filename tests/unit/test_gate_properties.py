@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from email_assistant.gate.answers import answer
-from email_assistant.gate.call import Proposed, Subject
-from email_assistant.gate.labels import Act, Labels
+from email_assistant.gate.call import Act, Labels, Proposed, Subject
 from email_assistant.gate.policy import GateEntry, GateSession, Trifecta, decide, entry
 from email_assistant.gate.provenance import read
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from email_assistant.mail.gist import asked, said
+from email_assistant.mail.excerpt import asked, said
 
 
 @pytest.mark.parametrize(

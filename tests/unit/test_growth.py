@@ -22,47 +22,43 @@ from email_assistant.errors import AssistantError
 from email_assistant.features.rehearsal.habits import facts as triage_facts
 from email_assistant.features.rehearsal.habits.correspondence import Correspondence
 from email_assistant.features.rehearsal.habits.pairing import Pairing
-from email_assistant.gate import answers, figures, provenance, spans, verbs
+from email_assistant.gate import answers, figures, provenance, spans
 from email_assistant.gate.answers import answer
-from email_assistant.gate.call import Proposed, Subject
+from email_assistant.gate.call import Labels, Proposed, Subject
 from email_assistant.gate.doubt import Doubt
 from email_assistant.gate.doubts import doubts
-from email_assistant.gate.labels import Labels
 from email_assistant.gate.plain import called, words
 from email_assistant.gate.policy import GateSession, decide
 from email_assistant.gate.sessions import arguments_in
-from email_assistant.gate.spoken import Spoken
+from email_assistant.gate.spoken import Spoken, is_asked_for
 from email_assistant.inbox.describe import mail_as_text
-from email_assistant.mail import css, history, lookalike, two_parts
+from email_assistant.mail import css, history, two_parts
 from email_assistant.mail.address import Address, address_of, in_ascii, is_recipient, parse_addresses, split_recipients
+from email_assistant.mail.characters import People, address_inside, as_seen, clean, resemblance
 from email_assistant.mail.charset import decode, decode_words, one_line
 from email_assistant.mail.compose import fingerprint, reply_subject
 from email_assistant.mail.contents import contents
-from email_assistant.mail.diff import compare
-from email_assistant.mail.excerpt import excerpt, tokens
-from email_assistant.mail.gist import asked, said
+from email_assistant.mail.diff import compare, survival
+from email_assistant.mail.excerpt import asked, excerpt, said, tokens
+from email_assistant.mail.history import passages, unwrapped
 from email_assistant.mail.html_text import html_to_text
-from email_assistant.mail.invisible import as_seen, clean
 from email_assistant.mail.invite import event, invitation, summarise
 from email_assistant.mail.links import bare_urls, link_note
-from email_assistant.mail.lookalike import People
 from email_assistant.mail.message import Mail
 from email_assistant.mail.parse import parse_bytes, parse_gmail, without_files
-from email_assistant.mail.passages import passages, unwrapped
 from email_assistant.mail.phrases import subject_of_conversation
 from email_assistant.mail.prompt import delimited, for_prompt, rule, shorten_blocks
 from email_assistant.mail.rich import NotShown, sanitised
 from email_assistant.mail.stored import StoredTexts, history_of
-from email_assistant.mail.survival import survival
 from email_assistant.memory import markdown
 from email_assistant.memory.difference import difference, own_words
 from email_assistant.memory.learn import named, strangers
 from email_assistant.memory.rules import Rule
 from email_assistant.memory.senders import sender_rule
 from email_assistant.model.structured import objects_alone, read_object
-from email_assistant.sync.recorded import Recorded
+from email_assistant.sync.past_mails import Recorded
 from email_assistant.tools.control import is_no_question
-from email_assistant.tools.spoken_times import spoken_times
+from email_assistant.tools.times import spoken_times
 from email_assistant.trail.chat_tools import _matching
 from email_assistant_servers.google_sandbox import mime as sandbox
 
@@ -202,9 +198,9 @@ def calendar(text: str) -> object:
 
 def alike(text: str) -> object:
     return (
-        lookalike.resemblance(text, [text], PEOPLE),
-        lookalike.resemblance(f"bob@{text}", [text], PEOPLE),
-        lookalike.address_inside(ANN, [text]),
+        resemblance(text, [text], PEOPLE),
+        resemblance(f"bob@{text}", [text], PEOPLE),
+        address_inside(ANN, [text]),
     )
 
 
@@ -297,7 +293,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "arguments of a call": lambda text: arguments_in(f'{{"to": "{text}"}}'),
     "a call that sends": lambda text: judged(text, SEND),
     "a call that changes": lambda text: judged(text, CHANGE, id=text, name=text, amount=text),
-    "a name": lambda text: (called(text), words(text), verbs.is_asked_for("send_it", "send", [words(text)])),
+    "a name": lambda text: (called(text), words(text), is_asked_for("send_it", "send", [words(text)])),
     "what they mean": lambda text: Spoken.of([source(text, "person")]).means_any(f"{text[:20]} Bob"),
     "a code": lambda text: (figures.code_after(text, 0), figures.numbers(text)),
     "spoken times": lambda text: list(spoken_times(text)),

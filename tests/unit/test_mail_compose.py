@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from email_assistant.mail.address import Address, address_of, is_recipient, split_recipients
+from email_assistant.mail.characters import as_seen
 from email_assistant.mail.compose import compose_mail, fingerprint, mail_fingerprint, reply_subject, with_signature
-from email_assistant.mail.invisible import as_seen
 from email_assistant.mail.parse import parse_bytes, parse_gmail
 
 ME = Address("Zoë Müller", "zoe@example.org")

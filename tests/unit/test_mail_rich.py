@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from email_assistant.mail.contents import contents
+from email_assistant.mail.history import passages, unwrapped
 from email_assistant.mail.html_text import html_to_text
 from email_assistant.mail.invite import event, invitation, summarise
-from email_assistant.mail.passages import passages, unwrapped
 from email_assistant.mail.rich import MOST_CHARACTERS, NotShown, sanitised
 
 PIXEL = "https://t.example/p.gif"

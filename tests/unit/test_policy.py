@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from email_assistant.gate.answers import answer
-from email_assistant.gate.call import Proposed, Rule, Subject
-from email_assistant.gate.labels import Acl, Act, Labels, read_labels
+from email_assistant.gate.call import Acl, Act, Labels, Proposed, Rule, Subject, read_labels
 from email_assistant.gate.policy import GateEntry, GateSession, Verdict, decide, entry
 from email_assistant.gate.provenance import By, Source, read
 from email_assistant.gate.source import BadFile

@@ -19,7 +19,7 @@ from email_assistant.features.rehearsal.walk import AIM, ENOUGH, Judged, Walked,
 from email_assistant.features.rehearsal.ways import beside, compare
 from email_assistant.mail.address import Address
 from email_assistant.mail.message import Mail
-from email_assistant.sync.recorded import NoHistory, Recorded
+from email_assistant.sync.past_mails import NoHistory, Recorded
 from tests.histories import ALIAS, PERSON, Person
 
 OWN = frozenset({PERSON, ALIAS})

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from email_assistant.inbox.mails import CLASSES, Class
-from email_assistant.memory.replay import PastDecision, otherwise
 from email_assistant.memory.rules import Rule
 from email_assistant.memory.senders import deciding
+from email_assistant.memory.trial import PastDecision, otherwise
 
 SENDERS = ("ann@a.example", "bob@a.example", "cai@b.example", "dan@m.b.example")
 WHOM = (*SENDERS, "a.example", "b.example")

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from email_assistant.mail.survival import survival
+from email_assistant.mail.diff import survival
 
 LETTER = "Hi Ada,\n\nThursday at three suits me well. I will bring the contract. See you there.\n\nBest,\nBob"
 

@@ -7,11 +7,11 @@ from random import Random
 
 import pytest
 
-from email_assistant.features.rehearsal.figures import calibration, roc_auc
 from email_assistant.features.rehearsal.habits import words
 from email_assistant.features.rehearsal.habits.classifier import TooFewOutcomes, train
 from email_assistant.features.rehearsal.habits.correspondence import Correspondence
 from email_assistant.features.rehearsal.habits.words import by_rules
+from email_assistant.features.rehearsal.ways import calibration, roc_auc
 from email_assistant.mail.address import parse_addresses
 from email_assistant.mail.message import Mail
 from email_assistant.mail.phrases import subject_of_conversation

@@ -19,9 +19,8 @@ from email_assistant.features.agent_inbox.settings import AgentInboxSettings
 from email_assistant.features.agent_inbox.threads import Thread, Threads
 from email_assistant.inbox.items import Conflict, Invalid, Item
 from email_assistant.plugins import Site
-from email_assistant.web.dependencies import Assistant
 from email_assistant.web.errors import documented
-from email_assistant.web.routers import for_anybody, for_programs
+from email_assistant.web.routers import Assistant, for_anybody, for_programs
 
 _BY = "agent inbox"
 _PATIENCE = timedelta(seconds=2)

@@ -21,9 +21,8 @@ from email_assistant.features.gate_server.sessions_db import sessions_db
 from email_assistant.home import agent_key
 from email_assistant.plugins import Site
 from email_assistant.settings import Settings
-from email_assistant.web.dependencies import Assistant
 from email_assistant.web.errors import documented
-from email_assistant.web.routers import for_programs
+from email_assistant.web.routers import Assistant, for_programs
 
 _log = logging.getLogger(__name__)
 _WAITS = '{"type": "mcp_pre_block", "session_id": "trip", "kind": "tool", "name": "agent_send", "call_id": "3f0c"}'

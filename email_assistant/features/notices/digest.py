@@ -22,8 +22,8 @@ from email_assistant.errors import logged
 from email_assistant.google.errors import GoogleError, Refused
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.reading import Items
+from email_assistant.mail.characters import clean
 from email_assistant.mail.charset import cut
-from email_assistant.mail.invisible import clean
 from email_assistant.memory.lessons import Learned, Lessons
 from email_assistant.outgoing.entry import InDoubt, NotYetClear
 from email_assistant.outgoing.keyed import KeyedOutbox

@@ -19,10 +19,10 @@ from email_assistant.inbox.items import Item
 from email_assistant.inbox.reading import Items
 from email_assistant.inbox.recipients import addresses_in
 from email_assistant.inbox.sentences import sentence
+from email_assistant.mail.characters import clean
 from email_assistant.mail.charset import cut
-from email_assistant.mail.invisible import clean
 from email_assistant.outward import Answer, Outward, TargetRefused, Unreachable
-from email_assistant.tools.send_email import LETTER
+from email_assistant.tools.sending import LETTER
 
 log = logging.getLogger(__name__)
 

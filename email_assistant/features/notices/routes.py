@@ -14,10 +14,9 @@ from email_assistant.app import App
 from email_assistant.features.notices.channels import NoChannel
 from email_assistant.features.notices.telling import Telling
 from email_assistant.plugins import Site
-from email_assistant.web.dependencies import Assistant, LoggedIn
 from email_assistant.web.errors import documented
 from email_assistant.web.rendering import render_part
-from email_assistant.web.routers import for_pages, for_programs
+from email_assistant.web.routers import Assistant, LoggedIn, for_pages, for_programs
 
 _FOLDER = Path(__file__).parent
 _MOST_LENGTH = 2_000

@@ -30,14 +30,12 @@ from email_assistant.cli.context import (
 if TYPE_CHECKING:
     from email_assistant.accounts.account import Account
     from email_assistant.app import App
-    from email_assistant.features.rehearsal.figures import Bin
     from email_assistant.features.rehearsal.letters import LettersBesideSent
     from email_assistant.features.rehearsal.report import Period, Rehearsed
     from email_assistant.features.rehearsal.walk import Judged, Walked
-    from email_assistant.features.rehearsal.ways import Way
+    from email_assistant.features.rehearsal.ways import Bin, Way
     from email_assistant.settings import Settings
-    from email_assistant.sync.past_mails import PastMails, ToRead
-    from email_assistant.sync.recorded import Recorded
+    from email_assistant.sync.past_mails import PastMails, Recorded, ToRead
 
 Mbox = Annotated[Path, typer.Option(metavar="FILE", help="Your mail, the sent mail too: an .mbox export.")]
 Addresses = Annotated[

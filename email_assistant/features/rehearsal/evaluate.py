@@ -36,8 +36,8 @@ from email_assistant.features.rehearsal.command import (
 )
 
 if TYPE_CHECKING:
-    from email_assistant.features.rehearsal.drafts import KeptLetters
     from email_assistant.features.rehearsal.labelled import Labelled
+    from email_assistant.features.rehearsal.letters import KeptLetters
     from email_assistant.features.rehearsal.measure import Measured, Stage
     from email_assistant.trail.activity import ApprovedLetter
 
@@ -152,7 +152,7 @@ def drafts(
 
     Intervals hold the truth with 95 %. No model is asked."""
     with ended_in_words():
-        from email_assistant.features.rehearsal.drafts import measure, read
+        from email_assistant.features.rehearsal.letters import measure, read
         from email_assistant.features.rehearsal.plots import of_drafts, write
 
         if report is not None:

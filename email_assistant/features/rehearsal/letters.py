@@ -1,11 +1,16 @@
-"""Letters that the mail agent proposes to mail of the past, beside those that the person really sent.
+"""Letters that the mail agent proposes to mail of the past, beside those that the person really sent; and how much of
+those that were proposed is left in those that were sent, by week and by kind.
 
 The agent's own prompt, tools and model are asked; no tool runs, and nothing is stored but what the calls cost.
 """
 
+import json
+import math
+from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime, timedelta, tzinfo
+from pathlib import Path
 from statistics import median
 from typing import Any, Final, Self
 
@@ -14,13 +19,16 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from email_assistant.accounts.account import Account
 from email_assistant.agents.mail.prompts import conversation_message, response_prompt
 from email_assistant.app import App, open_memory
+from email_assistant.errors import AssistantError
+from email_assistant.features.rehearsal.habits.proof import RISK
 from email_assistant.features.rehearsal.walk import Judged
-from email_assistant.mail.survival import Survival, survival
+from email_assistant.mail.diff import Survival, survival
 from email_assistant.memory.profiles import Memory
 from email_assistant.model import Models
-from email_assistant.sync.recorded import Recorded
+from email_assistant.sync.past_mails import Recorded
 from email_assistant.tools.registry import Registry
 from email_assistant.tracing import keep_langsmith_off
+from email_assistant.trail.activity import ApprovedLetter
 from email_assistant.work.conversations import StoredMail, conversation_text
 
 _LETTER: Final = "send_email_tool"
@@ -30,6 +38,7 @@ _INSTEAD: Final[Mapping[str, str]] = {
     "check_calendar_tool": "it would have looked into your calendar first",
     "schedule_meeting_tool": "it would have proposed a meeting first",
 }
+_HALF: Final = math.log(2 / RISK) / 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,3 +150,88 @@ def _opening(account: Account, entries: Sequence[Recorded], answered: Recorded) 
     told = [StoredMail(each.id, each.own, each.mail) for each in entries if each.conversation == answered.conversation]
     text = conversation_text(told, answered.id, answered.id, account.zone)
     return conversation_message(text, [], None, [], came_after=())
+
+
+class NoLetters(AssistantError):
+    """There is nothing to measure; the message says what is needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptLetters:
+    """Means over letters, from 0 to 1, each with an interval that holds the truth with 95 %."""
+
+    name: str
+    letters: int
+    unchanged: int  # word for word
+    share: float  # of a letter's sentences that are left
+    interval: tuple[float, float]
+    distance: float  # of a letter's words that are others
+    distance_interval: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Drafted:
+    all: KeptLetters
+    weeks: list[KeptLetters]  # by the day on which they begin, a Monday; without the letters whose day is not known
+    kinds: list[KeptLetters]
+
+
+def measure(letters: Sequence[ApprovedLetter], zone: tzinfo) -> Drafted:
+    """`zone`: in which weeks begin. Raises NoLetters."""
+    if not letters:
+        raise NoLetters("no letter was approved yet, so there is nothing to measure")
+    found = [(each, survival(each.proposed, each.sent)) for each in letters]
+    weeks: defaultdict[date, list[Survival]] = defaultdict(list)
+    kinds: defaultdict[str, list[Survival]] = defaultdict(list)
+    for each, kept in found:
+        kinds[each.kind].append(kept)
+        if each.at:
+            weeks[_monday(each.at.astimezone(zone).date())].append(kept)
+    return Drafted(
+        _kept("all", [kept for _, kept in found]),
+        [_kept(f"{week:%Y-%m-%d}", weeks[week]) for week in sorted(weeks)],
+        [_kept(kind, kinds[kind]) for kind in sorted(kinds)],
+    )
+
+
+def read(path: Path) -> list[ApprovedLetter]:
+    """The letters of a file, one JSON object a line: `proposed` and `sent`, and `at` and `kind` if they are known.
+    Raises NoLetters."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise NoLetters(f"{path} can't be read ({error}): give a file of JSON lines") from None
+    return [_read(f"line {number} of {path}", line) for number, line in enumerate(lines, 1) if line.strip()]
+
+
+def _read(where: str, line: str) -> ApprovedLetter:
+    try:
+        given: Any = json.loads(line)
+        at = datetime.fromisoformat(given["at"]) if given.get("at") else None
+        return ApprovedLetter(str(given.get("kind") or "reply"), at, _text(given["proposed"]), _text(given["sent"]))
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise NoLetters(f'{where} is no JSON object with the texts "proposed" and "sent"') from None
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _monday(day: date) -> date:
+    return day - timedelta(days=day.weekday())
+
+
+def _kept(name: str, kept: Sequence[Survival]) -> KeptLetters:
+    share = sum(each.share or 0.0 for each in kept) / len(kept)
+    distance = sum(each.distance for each in kept) / len(kept)
+    unchanged = sum(not each.distance for each in kept)
+    of = len(kept)
+    return KeptLetters(name, of, unchanged, share, _around(share, of), distance, _around(distance, of))
+
+
+def _around(mean: float, of: int) -> tuple[float, float]:
+    """For figures from 0 to 1 of whatever distribution (Hoeffding, JASA 58, 1963, theorem 2); wider than need be."""
+    reach = math.sqrt(_HALF / of)
+    return max(0.0, mean - reach), min(1.0, mean + reach)

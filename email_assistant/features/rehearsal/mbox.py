@@ -12,7 +12,7 @@ from typing import Final
 from email_assistant.mail import mime
 from email_assistant.mail.charset import decode_words
 from email_assistant.mail.parse import parse_bytes
-from email_assistant.sync.recorded import NoHistory, Recorded, in_order, is_own, kept
+from email_assistant.sync.past_mails import NoHistory, Recorded, in_order, is_own, kept
 
 _HEADER: Final = re.compile(rb"[!-9;-~]+[ \t]*:|>?From ")
 _BODY: Final = re.compile(rb"\r?\n\r?\n")

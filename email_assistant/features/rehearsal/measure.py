@@ -8,7 +8,6 @@ from math import ceil
 from random import Random
 from typing import Final, Literal
 
-from email_assistant.features.rehearsal.figures import Bin, calibration
 from email_assistant.features.rehearsal.habits.classifier import TooFewOutcomes
 from email_assistant.features.rehearsal.habits.correspondence import Correspondence
 from email_assistant.features.rehearsal.habits.learned import FIRST, GROWS
@@ -25,6 +24,7 @@ from email_assistant.features.rehearsal.habits.proof import (
 )
 from email_assistant.features.rehearsal.habits.words import IGNORE, OUTCOMES, RESPOND, by_rules
 from email_assistant.features.rehearsal.labelled import Labelled, NoLabelledMail
+from email_assistant.features.rehearsal.ways import Bin, calibration
 
 Stage = Literal["rules", "classifier", "model", "cascade"]
 STAGES: Final[tuple[Stage, ...]] = ("rules", "classifier", "model", "cascade")

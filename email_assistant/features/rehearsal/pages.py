@@ -29,11 +29,10 @@ from email_assistant.features.rehearsal.report import USUAL_MONTHS, Period, Rehe
 from email_assistant.features.rehearsal.walk import Judged, Walked
 from email_assistant.inbox.items import Conflict
 from email_assistant.plugins import MailboxPage, Site
-from email_assistant.sync.recorded import Recorded
-from email_assistant.web.dependencies import Assistant, BlankAsNone
+from email_assistant.sync.past_mails import Recorded
 from email_assistant.web.pages.listing import Text, link
 from email_assistant.web.rendering import render
-from email_assistant.web.routers import for_pages
+from email_assistant.web.routers import Assistant, BlankAsNone, for_pages
 from email_assistant.work.faults import classify
 
 log = logging.getLogger(__name__)

@@ -13,9 +13,9 @@ from markupsafe import Markup
 from email_assistant.features.rehearsal.habits.proof import interval
 
 if TYPE_CHECKING:
-    from email_assistant.features.rehearsal.drafts import Drafted, KeptLetters
-    from email_assistant.features.rehearsal.figures import Bin
+    from email_assistant.features.rehearsal.letters import Drafted, KeptLetters
     from email_assistant.features.rehearsal.measure import Measured
+    from email_assistant.features.rehearsal.ways import Bin
 
 
 _FOLDER: Final = Path(__file__).parent

@@ -9,12 +9,11 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from email_assistant.features.rehearsal.figures import Bin, calibration
 from email_assistant.features.rehearsal.habits.classifier import OF_EACH
 from email_assistant.features.rehearsal.habits.learned import FIRST
 from email_assistant.features.rehearsal.walk import ANSWERED, Judged, Progress, Walked, walk
-from email_assistant.features.rehearsal.ways import Way, beside
-from email_assistant.sync.recorded import NoHistory, Recorded
+from email_assistant.features.rehearsal.ways import Bin, Way, beside, calibration
+from email_assistant.sync.past_mails import NoHistory, Recorded
 
 MONTH: Final = timedelta(days=30.4)
 USUAL_MONTHS: Final = 6

@@ -13,7 +13,7 @@ from email_assistant.features.rehearsal.habits.learned import FIRST, GROWS
 from email_assistant.features.rehearsal.habits.pairing import WITHIN, Pairing
 from email_assistant.mail.message import Mail
 from email_assistant.mail.phrases import subject_of_conversation
-from email_assistant.sync.recorded import Recorded
+from email_assistant.sync.past_mails import Recorded
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

@@ -1,4 +1,5 @@
-"""What was learned of a person beside simple ways of telling what they answer, on the same mails."""
+"""What was learned of a person beside simple ways of telling what they answer, on the same mails; and figures of
+such judgements against what was right, each exact and in plain Python."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -6,15 +7,64 @@ from datetime import datetime
 from math import sqrt
 from typing import Final
 
-from email_assistant.features.rehearsal.figures import roc_auc
 from email_assistant.features.rehearsal.habits.proof import RISK, interval, lower_bound
 from email_assistant.features.rehearsal.walk import ENOUGH, Judged, Progress, addressed_to_few, walk
-from email_assistant.sync.recorded import NoHistory, Recorded
+from email_assistant.sync.past_mails import NoHistory, Recorded
 
+_BINS: Final = 5
 FIRST_PART: Final = 0.6
 """The share of the received mails, the oldest, that is learned from; the rest is judged."""
 _FEW: Final = 0.5 / sqrt(1 + 2)
 """To the person, and to two others at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Of the judgements with a probability between `low` and `high`: what was expected, and what was so."""
+
+    low: float
+    high: float
+    cases: int
+    expected: float
+    observed: float
+    interval: tuple[float, float]  # 95 %, Clopper-Pearson
+
+
+def roc_auc(right: Sequence[bool], probabilities: Sequence[float]) -> float | None:
+    """The probability that one that was so was given more than one that was not; None where one side is missing."""
+    ranked = sorted(range(len(right)), key=lambda each: probabilities[each])
+    ranks = [0.0] * len(right)
+    start = 0
+    while start < len(ranked):
+        end = start
+        while end < len(ranked) and probabilities[ranked[end]] == probabilities[ranked[start]]:
+            end += 1
+        for place in ranked[start:end]:
+            ranks[place] = (start + end + 1) / 2
+        start = end
+    positive = sum(right)
+    negative = len(right) - positive
+    if not positive or not negative:
+        return None
+    above = sum(rank for rank, is_so in zip(ranks, right, strict=True) if is_so) - positive * (positive + 1) / 2
+    return above / positive / negative
+
+
+def calibration(right: Sequence[bool], probabilities: Sequence[float]) -> list[Bin]:
+    """Judgements in bins of equal width, the empty ones left out."""
+    found = []
+    for number in range(_BINS):
+        low, high = number / _BINS, (number + 1) / _BINS
+        inside = [
+            (probability, is_so)
+            for probability, is_so in zip(probabilities, right, strict=True)
+            if low <= probability < high or (probability == 1 and number == _BINS - 1)
+        ]
+        if inside:
+            hits, cases = sum(is_so for _, is_so in inside), len(inside)
+            expected = sum(probability for probability, _ in inside) / cases
+            found.append(Bin(low, high, cases, expected, hits / cases, interval(hits, cases)))
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,8 @@ from email_assistant.inbox.items import Invalid
 from email_assistant.inbox.sentences import sentence
 from email_assistant.mail.address import address_of
 from email_assistant.mail.charset import plain
-from email_assistant.tools.meeting_time import read_time
 from email_assistant.tools.spec import ToolError
+from email_assistant.tools.times import read_time
 from email_assistant.web.forms import Field
 
 _LONG = ("text", "json")

@@ -16,8 +16,8 @@ from email_assistant.features.terminal import words
 from email_assistant.features.terminal.base import InboxScreen, LiveScreen
 from email_assistant.features.terminal.desk import Sight
 from email_assistant.features.terminal.edit import EditScreen, RespondScreen, ReviewScreen
+from email_assistant.inbox.answers import REFINEMENTS
 from email_assistant.inbox.originals import Original
-from email_assistant.inbox.refinements import REFINEMENTS
 from email_assistant.inbox.sentences import sentence
 from email_assistant.tools.spec import Answer
 from email_assistant.web.wording import buttons

@@ -29,7 +29,7 @@ from email_assistant.features.toolbench.apis import (
     read_apis,
     sound,
 )
-from email_assistant.model.network import network_to
+from email_assistant.model.client import network_to
 
 VIRTUAL_SERVER: Final = "http://localhost:8080/virtual"
 _SECONDS: Final = 60  # that the server has for a call; one that asks a model takes its time

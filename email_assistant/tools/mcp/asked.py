@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from mcp import types
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
-from email_assistant.settings.loopback import is_loopback
+from email_assistant.settings.values import is_loopback
 from email_assistant.tools.mcp.content import one_line, quoted
 from email_assistant.tools.spec import FormNeeded, LinkNeeded, ToolError
 

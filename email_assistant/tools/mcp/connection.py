@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from email_assistant.errors import AssistantError
 from email_assistant.plugins import BadPlugin, plugin
-from email_assistant.settings.loopback import is_on_this_machine
+from email_assistant.settings.values import is_on_this_machine
 from email_assistant.tools.config import ServerConfig
 from email_assistant.tools.mcp.asked import from_error, from_request
 from email_assistant.tools.mcp.content import Redirect, Status, TooMuch, Undone, Unreached, one_line, quoted

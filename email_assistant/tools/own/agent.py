@@ -19,15 +19,14 @@ from email_assistant.outgoing.entry import EffectMismatch, InDoubt, NotYetClear
 from email_assistant.outgoing.keyed import KeyedOutbox
 from email_assistant.outgoing.letters import Letter
 from email_assistant.settings.values import WorkingHours
-from email_assistant.tools import check_calendar, schedule_meeting, send_email
+from email_assistant.tools import check_calendar, events, sending
 from email_assistant.tools.check_calendar import CheckCalendar, told_days
+from email_assistant.tools.events import ScheduleMeeting, event_id_of, insert, scheduled
 from email_assistant.tools.mcp.words import EXTERNAL_ID, INVITATION, KEY, SENDER
 from email_assistant.tools.own.mail import replied
 from email_assistant.tools.own.mailbox import Mailbox, TryAgain, Visit
 from email_assistant.tools.own.server import answered, refusal
-from email_assistant.tools.schedule_meeting import ScheduleMeeting, event_id_of, insert, scheduled
-from email_assistant.tools.send_email import SendEmail
-from email_assistant.tools.sending import sent_to
+from email_assistant.tools.sending import SendEmail, sent_to
 from email_assistant.tools.spec import ToolError, ToolSpec, shown_whole
 
 log = logging.getLogger(__name__)
@@ -58,7 +57,7 @@ class AgentTools:
             return await told_days(calendar, given.dates, visit.zone, self._hours, invitation), None
 
     async def schedule_meeting(self, arguments: dict[str, Any], meta: Meta) -> Done:
-        given = ScheduleMeeting.model_validate(schedule_meeting.SPEC.parse(arguments).model_dump())
+        given = ScheduleMeeting.model_validate(events.SPEC.parse(arguments).model_dump())
         event_id = event_id_of(_key(meta))
         async with self._mailbox.visit("write") as visit:
             try:
@@ -70,7 +69,7 @@ class AgentTools:
             return scheduled(given, visit.zone, event), event_id
 
     async def send_email(self, arguments: dict[str, Any], meta: Meta) -> Done:
-        given = SendEmail.model_validate(send_email.SPEC.parse(arguments).model_dump())
+        given = SendEmail.model_validate(sending.REPLY_SPEC.parse(arguments).model_dump())
         key = _key(meta)
         if not given.email_id:
             raise ToolError("email_id: name the mail that this answers")
@@ -111,8 +110,8 @@ def create_agent_server(mailbox: Mailbox, outbox: KeyedOutbox, hours: WorkingHou
         spec.name: (spec, run)
         for spec, run in (
             (check_calendar.SPEC, tools.check_calendar),
-            (schedule_meeting.SPEC, tools.schedule_meeting),
-            (send_email.SPEC, tools.send_email),
+            (events.SPEC, tools.schedule_meeting),
+            (sending.REPLY_SPEC, tools.send_email),
         )
     }
     server: Server[Any, Any] = Server("email-assistant-agent", version("email-assistant"), INSTRUCTIONS)

@@ -15,12 +15,11 @@ from email_assistant.google.calendar import PRIMARY, Agenda, Event, skipped
 from email_assistant.google.errors import Ambiguous, Exists, NotFound, Refused
 from email_assistant.mail.address import is_valid_address
 from email_assistant.mail.prompt import delimited, inert
+from email_assistant.tools.events import CHANGED, EVENT_NOW, event_id_of, in_words
 from email_assistant.tools.mcp.content import one_line
 from email_assistant.tools.own.mailbox import Mailbox, Visit
 from email_assistant.tools.own.server import OwnArguments, OwnResult, create_server, in_brackets, offered
-from email_assistant.tools.schedule_meeting import event_id_of
 from email_assistant.tools.spec import ToolError
-from email_assistant.tools.update_event import CHANGED, EVENT_NOW, in_words
 
 _MOST_EVENTS: Final = 250
 _LONGEST: Final = timedelta(days=366)

@@ -7,7 +7,6 @@ from email_assistant.web.pages import (
     chat,
     day,
     docs,
-    forget,
     item,
     mails,
     memory,
@@ -21,7 +20,7 @@ from email_assistant.web.pages import (
 routers = [
     page.router
     for page in (
-        *(waiting, start, item, body, day, mails, forget, memory, activity, accounts, tools, chat, docs),
+        *(waiting, start, item, body, day, mails, memory, activity, accounts, tools, chat, docs),
         *(stop, security),
     )
 ]

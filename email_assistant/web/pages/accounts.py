@@ -10,9 +10,8 @@ from email_assistant.app import App
 from email_assistant.inbox.items import Conflict
 from email_assistant.inbox.standing import taken_back
 from email_assistant.plugins import mailbox_pages, sites
-from email_assistant.web.dependencies import Assistant
 from email_assistant.web.rendering import render
-from email_assistant.web.routers import for_pages
+from email_assistant.web.routers import Assistant, for_pages
 from email_assistant.web.wording import MODES
 
 router = for_pages()

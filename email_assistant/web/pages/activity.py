@@ -6,10 +6,9 @@ from typing import Literal
 
 from fastapi.responses import Response
 
-from email_assistant.web.dependencies import Assistant, ToldActivity
 from email_assistant.web.pages.listing import Text, link
 from email_assistant.web.rendering import render
-from email_assistant.web.routers import for_pages
+from email_assistant.web.routers import Assistant, ToldActivity, for_pages
 from email_assistant.web.wording import span
 
 _WIDTH, _HEIGHT = 720.0, 160.0

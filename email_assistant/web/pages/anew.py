@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from email_assistant.app import App
+from email_assistant.inbox.answers import Refined
 from email_assistant.inbox.items import Item, NoItem
-from email_assistant.inbox.refinements import Refined
 from email_assistant.mail.diff import Piece, compare
 from email_assistant.web.forms import Field, form_of
 from email_assistant.web.pages.card import CardPart

@@ -12,10 +12,9 @@ from fastapi import Depends
 
 from email_assistant.app import App
 from email_assistant.inbox.items import MOST_AT_ONCE, Conflict, Invalid, Item, NoItem
-from email_assistant.memory.held import HeldLesson
-from email_assistant.memory.lessons import Learned
-from email_assistant.web.dependencies import Assistant
+from email_assistant.memory.lessons import HeldLesson, Learned
 from email_assistant.web.memory import Rules
+from email_assistant.web.routers import Assistant
 
 BY = "web"
 

@@ -17,11 +17,10 @@ from email_assistant.mail.charset import decode
 from email_assistant.mail.contents import SHOWN_AS_TEXT, File
 from email_assistant.mail.invite import Invitation
 from email_assistant.mail.rich import NotShown, Rich, sanitised
-from email_assistant.web.dependencies import Assistant, ItemId
 from email_assistant.web.pages.day import ShownDay, Slot, day_of
 from email_assistant.web.pictures import NoPicture, data_uris, media_type
 from email_assistant.web.rendering import render
-from email_assistant.web.routers import for_pages
+from email_assistant.web.routers import Assistant, ItemId, for_pages
 
 _BLOCK = re.compile(r"<(?:br|div|h[1-6]|hr|li|p|tr)\b")
 _TAG = re.compile(r"<[^>]*>")

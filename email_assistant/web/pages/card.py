@@ -8,24 +8,16 @@ from typing import Any
 from uuid import UUID
 
 from email_assistant.app import App
-from email_assistant.inbox.answers import DONE, check_shown
+from email_assistant.inbox.answers import BESIDE, DONE, REFINEMENTS, Refined, Refinement, check_shown
 from email_assistant.inbox.items import Conflict, Invalid, Item
-from email_assistant.inbox.refinements import BESIDE, REFINEMENTS, Refined, Refinement
 from email_assistant.inbox.sentences import sentence, would_do
 from email_assistant.mail.compose import reply_subject
-from email_assistant.tools.meeting_time import MeetingTime
-from email_assistant.tools.send_email import LETTER
+from email_assistant.tools.sending import LETTER
+from email_assistant.tools.times import MeetingTime
 from email_assistant.web.forms import Field, ProposalForm, form_of
 from email_assistant.web.pages.answered import BY
 from email_assistant.web.pages.day import days_of
-from email_assistant.web.pages.proposal import (
-    LETTER_TEXT,
-    Input,
-    answer_of,
-    arguments_in,
-    inputs_of,
-    taken_back_in,
-)
+from email_assistant.web.pages.proposal import LETTER_TEXT, Input, answer_of, arguments_in, inputs_of, taken_back_in
 from email_assistant.web.wording import Button, buttons
 
 _IN_GMAIL = "gmail"

@@ -18,18 +18,16 @@ from email_assistant.mail.charset import one_line, readable
 from email_assistant.outgoing.entry import Effect
 from email_assistant.web.chat import ChatId, Talks, account_of, refused_words, streamed, wants_stream
 from email_assistant.web.chats import MOST_TURNS, told
-from email_assistant.web.dependencies import Assistant, ItemId
 from email_assistant.web.forms import Field, form_of
 from email_assistant.web.pages.listing import Listing, zones
 from email_assistant.web.pages.proposal import Input, answer_of, arguments_in, fields_of, inputs_of
 from email_assistant.web.rendering import render
 from email_assistant.web.replies import stand_of
-from email_assistant.web.routers import for_pages
+from email_assistant.web.routers import Assistant, ItemId, for_pages
 from email_assistant.web.wording import TITLES, chat_buttons, what_follows
-from email_assistant.work.chat import Chat, Talk
+from email_assistant.work.chat import Chat, Did, Talk
 from email_assistant.work.invoke import Watch
 from email_assistant.work.rows import RunRow
-from email_assistant.work.turns import Did
 
 _MOST_CHATS = 50
 _NEWEST = 20  # turns of a long chat that stand on the page

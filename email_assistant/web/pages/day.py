@@ -15,12 +15,10 @@ from email_assistant.app import App
 from email_assistant.google.calendar import Event
 from email_assistant.google.errors import GoogleError
 from email_assistant.inbox.items import Item
-from email_assistant.tools.meeting_time import MeetingTime, beside
-from email_assistant.tools.offered_times import days_named
-from email_assistant.web.dependencies import Assistant, ItemId
+from email_assistant.tools.times import MeetingTime, beside, days_named
 from email_assistant.web.pages.proposal import LETTER_TEXT
 from email_assistant.web.rendering import render
-from email_assistant.web.routers import for_pages
+from email_assistant.web.routers import Assistant, ItemId, for_pages
 
 _SECONDS = 6.0
 

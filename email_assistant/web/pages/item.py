@@ -16,17 +16,15 @@ from email_assistant.inbox.listing import Wanted
 from email_assistant.inbox.sentences import asks
 from email_assistant.mail.diff import Piece, compare
 from email_assistant.trail.context import Contexts
-from email_assistant.web.dependencies import Assistant, ItemId, ToldContexts
 from email_assistant.web.forms import Field, ProposalForm
 from email_assistant.web.pages.anew import before, is_made_anew, successor, why_not
 from email_assistant.web.pages.answered import Answered, News, Telling, is_asleep, just_answered, nothing
 from email_assistant.web.pages.card import answer_card, parts_of
-from email_assistant.web.pages.listing import Listed, Listing, Text
+from email_assistant.web.pages.listing import Listed, Listing, MailRow, Text, rows_of
 from email_assistant.web.pages.proposal import fields_of
-from email_assistant.web.pages.rows import MailRow, rows_of
 from email_assistant.web.pages.snooze import CHOICES, wake
 from email_assistant.web.rendering import render
-from email_assistant.web.routers import for_pages
+from email_assistant.web.routers import Assistant, ItemId, ToldContexts, for_pages
 from email_assistant.web.wording import CLASSES, PROFILE_NAMES, TITLES, did, does
 
 _NEWEST = 5  # mails of a long conversation that stand on the page

@@ -1,8 +1,10 @@
-"""Which part of the inbox a person looks at: the query of the list's address, which an item's address carries on."""
+"""The list: which part of the inbox a person looks at, by the query of its address, which an item's address carries
+on; and a row for each mail, with all that is proposed for it."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Annotated, Literal
 from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
@@ -13,8 +15,9 @@ from pydantic import Field
 from email_assistant.accounts.account import Account
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.listing import Sort, Status, Wanted, position, read_age
+from email_assistant.inbox.sentences import asks, in_brief
 from email_assistant.tools.spec import Kind
-from email_assistant.web.dependencies import BlankAsNone
+from email_assistant.web.routers import BlankAsNone
 
 Text = Annotated[str | None, BlankAsNone]
 Shown = Status | Literal["snoozed", "all"]
@@ -102,3 +105,48 @@ def link(path: str, **query: str | None) -> str:
 def zones(accounts: Iterable[Account]) -> Mapping[str, ZoneInfo]:
     """Each account's timezone; UTC for one that was removed just now."""
     return defaultdict(lambda: ZoneInfo("UTC"), {each.address: each.zone for each in accounts})
+
+
+@dataclass(frozen=True)
+class MailRow:
+    """Parts of one proposal, or an item that waits no more."""
+
+    items: Sequence[Item]
+    zone: ZoneInfo
+
+    @property
+    def item(self) -> Item:
+        """The part that stands for it."""
+        return self.items[0]
+
+    @cached_property
+    def asks(self) -> str:
+        return asks(self.item)
+
+    @cached_property
+    def does(self) -> str:
+        """What would be done; empty if nothing."""
+        return ", ".join(filter(None, (in_brief(item, self.zone) for item in self.items)))
+
+    @cached_property
+    def marks(self) -> str:
+        """What it must be looked at for; empty if for nothing."""
+        return "; ".join(dict.fromkeys(item.at_a_glance for item in self.items if item.marks))
+
+    @property
+    def is_notice(self) -> bool:
+        return self.item.kind == "notification" and self.item.status == "pending"
+
+    @property
+    def can_be_done_with(self) -> bool:
+        """Unseen, among others: what is marked never is."""
+        return self.is_notice and not self.marks and "accept" in self.item.allowed
+
+
+def rows_of(items: Sequence[Item], zones: Mapping[str, ZoneInfo]) -> list[MailRow]:
+    """In the order of each one's first part."""
+    found: dict[object, list[Item]] = {}
+    for item in items:
+        key = (item.run_id, item.group) if item.status == "pending" and not item.is_held else item.id
+        found.setdefault(key, []).append(item)
+    return [MailRow(parts, zones[parts[0].account]) for parts in found.values()]

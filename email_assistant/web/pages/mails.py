@@ -1,20 +1,20 @@
-"""`/mails`: all mail and what became of it; the story of one, a second try, and the person's word on its class."""
+"""`/mails`: all mail and what became of it; the story of one, a second try, the person's word on its class, and what
+would go with it before it is forgotten."""
 
 from typing import Annotated
 
 from fastapi import Form
 from fastapi.responses import RedirectResponse, Response
 
-from email_assistant.app import App
+from email_assistant.app import App, forgetting
 from email_assistant.inbox.items import Conflict
 from email_assistant.inbox.mails import CLASSES, STATES, Class, State
 from email_assistant.trail.context import Contexts
 from email_assistant.trail.story import Trail
-from email_assistant.web.dependencies import Assistant, BlankAsNone, ToldContexts, ToldTrail
 from email_assistant.web.pages.answered import BY, News, Telling, nothing
 from email_assistant.web.pages.listing import Text, link, zones
 from email_assistant.web.rendering import render
-from email_assistant.web.routers import for_pages
+from email_assistant.web.routers import Assistant, BlankAsNone, ToldContexts, ToldTrail, for_pages
 from email_assistant.web.wording import SORTED
 from email_assistant.web.wording import STATES as STATES_IN_WORDS
 
@@ -116,3 +116,25 @@ async def _story(
         facts=await trail.facts(app.user_id, mail_id, mail.account),
         news=await news(),
     )
+
+
+@router.get("/mails/{mail_id}/forget")
+async def preview(app: Assistant, mail_id: str, account: Text = None) -> Response:
+    return await _preview(app, mail_id, account)
+
+
+@router.post("/mails/{mail_id}/forget")
+async def forget(app: Assistant, mail_id: str, account: Annotated[str, Form()]) -> Response:
+    forgets = forgetting(app)
+    try:
+        await forgets.carry_out(await forgets.of_mail(app.user_id, mail_id, account))
+    except Conflict as refusal:
+        return await _preview(app, mail_id, account, refusal)
+    return RedirectResponse("/mails", 303)
+
+
+async def _preview(app: App, mail_id: str, account: str | None, refusal: Conflict | None = None) -> Response:
+    mail = await app.mails.get(app.user_id, mail_id, account)
+    forgets = forgetting(app)
+    plan = await forgets.plan(await forgets.of_mail(app.user_id, mail_id, mail.account))
+    return render("forget.html", refusal=refusal, mail=mail, plan=plan)

@@ -11,16 +11,15 @@ from email_assistant.accounts.account import Account
 from email_assistant.app import App
 from email_assistant.inbox.items import Conflict, Invalid
 from email_assistant.memory import markdown
-from email_assistant.memory.fires import COUNTED, Fired
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.rules import LONGEST_RULE, PROFILES, Profile
 from email_assistant.memory.senders import alone, contradictions
-from email_assistant.web.dependencies import Assistant
+from email_assistant.memory.trial import COUNTED, Fired
 from email_assistant.web.memory import Rules, WhatIfRule, try_rule
 from email_assistant.web.pages.answered import BY
 from email_assistant.web.pages.listing import Text, link
 from email_assistant.web.rendering import render
-from email_assistant.web.routers import for_pages
+from email_assistant.web.routers import Assistant, for_pages
 from email_assistant.web.wording import PROFILE_NAMES
 
 _TRIED = 50  # mails

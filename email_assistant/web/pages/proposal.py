@@ -5,8 +5,8 @@ from typing import Any
 
 from fastapi import Request
 
+from email_assistant.inbox.answers import Refined
 from email_assistant.inbox.items import Invalid, Item
-from email_assistant.inbox.refinements import Refined
 from email_assistant.mail.diff import Piece, compare
 from email_assistant.web.forms import Field, ProposalForm
 

@@ -7,8 +7,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from email_assistant.web import status as programs
 from email_assistant.web.auth import local_path
-from email_assistant.web.dependencies import Assistant
-from email_assistant.web.routers import for_pages
+from email_assistant.web.routers import Assistant, for_pages
 
 router = for_pages()
 

@@ -10,9 +10,8 @@ from email_assistant.app import App
 from email_assistant.mail.diff import compare
 from email_assistant.tools.mcp.seen import SeenTool
 from email_assistant.tools.overview import NotAsShown
-from email_assistant.web.dependencies import Assistant
 from email_assistant.web.rendering import render
-from email_assistant.web.routers import for_pages
+from email_assistant.web.routers import Assistant, for_pages
 from email_assistant.web.wording import TOOL_STATES, when_asked
 
 router = for_pages()

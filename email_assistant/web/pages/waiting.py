@@ -1,7 +1,9 @@
-"""`/`: what waits, found, filtered, and answered many at once."""
+"""`/`: what waits, found, filtered, and answered many at once; and what is shown before several are accepted: every
+letter whole, and what is left out."""
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Annotated
 from uuid import UUID
 
@@ -10,26 +12,94 @@ from fastapi.responses import Response
 
 from email_assistant.app import App
 from email_assistant.inbox.describe import above
-from email_assistant.inbox.items import Invalid, Item, NoItem
+from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
 from email_assistant.inbox.listing import STATUSES
+from email_assistant.mail.compose import reply_subject
 from email_assistant.plugins import mailbox_pages
-from email_assistant.web.dependencies import Assistant
+from email_assistant.web.forms import Field, form_of
 from email_assistant.web.pages.answered import BY, Answered, News, Telling, each, just_answered, nothing
-from email_assistant.web.pages.listing import AGES, SORTS, Listed, Listing, Text, zones
-from email_assistant.web.pages.rows import rows_of
+from email_assistant.web.pages.listing import AGES, SORTS, Listed, Listing, Text, rows_of, zones
 from email_assistant.web.pages.snooze import CHOICES, wake
 from email_assistant.web.pages.start import Start, Starting
-from email_assistant.web.pages.together import results_of, show_together
 from email_assistant.web.rendering import render
-from email_assistant.web.routers import for_pages
-from email_assistant.web.wording import KINDS, SHOWN
+from email_assistant.web.routers import Assistant, for_pages
+from email_assistant.web.wording import KINDS, SHOWN, TITLES, does
 
 router = for_pages()
-
 _SHOWN = ("pending", "snoozed", *STATUSES[1:], "all")
 Seen = Annotated[list[str], Form(default_factory=list)]
 Notices = Annotated[list[UUID], Form(alias="notice", default_factory=list)]
 Ticked = Annotated[list[UUID], Form(alias="item", default_factory=list)]
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """An item, and all that would be done."""
+
+    item: Item
+    fields: Sequence[Field]
+    subject: str | None  # of the letter, where it has no field for that
+
+    @property
+    def seen(self) -> str:
+        """What says that the item was shown like this."""
+        return f"{self.item.id}@{self.item.hash}"
+
+
+async def show_together(app: App, listing: Listing, item_ids: Sequence[UUID]) -> Response:
+    """The page on which what is ticked is read and then accepted. Nothing is accepted by asking for it."""
+    shown: list[Whole] = []
+    left_out: list[Answered] = []
+    for item_id in dict.fromkeys(item_ids):
+        try:
+            item = await app.inbox.get(app.user_id, item_id)
+            await app.inbox.check(item, {"type": "accept"})
+        except NoItem:
+            continue
+        except Conflict as refusal:
+            left_out.append(Answered(item, str(refusal)))
+            continue
+        except Invalid as refusal:
+            left_out.append(Answered(item, item.alone or str(refusal)))
+            continue
+        if item.alone:
+            left_out.append(Answered(item, item.alone))
+        else:
+            shown.append(await _whole(app, item))
+    called = does([each.item for each in shown]) if shown else ""
+    return render("together.html", shown=shown, does=called, left_out=left_out, listing=listing, titles=TITLES)
+
+
+async def results_of(app: App, seen: Sequence[str]) -> list[Answered]:
+    """What became of accepting items that were shown."""
+    outcomes = await app.inbox.decide_many(app.user_id, list(map(_read, seen)), {"type": "accept"}, by=BY)
+    results: list[Answered] = []
+    for outcome in outcomes:
+        match outcome.refused:
+            case None if outcome.item:
+                results.append(Answered(outcome.item))
+            case Conflict() | Invalid():
+                results.append(Answered(await app.inbox.get(app.user_id, outcome.id), str(outcome.refused)))
+            case NoItem() | None:
+                pass
+            case failure:
+                raise failure
+    return results
+
+
+async def _whole(app: App, item: Item) -> Whole:
+    form = form_of(app.tools, item)
+    subject = reply_subject(item.subject or "") if item.kind == "draft" and item.mail_id else None
+    return Whole(item, form.fields, subject)
+
+
+def _read(seen: str) -> tuple[UUID, str]:
+    """Raises Invalid."""
+    item_id, _, shown = seen.partition("@")
+    try:
+        return UUID(item_id), shown
+    except ValueError:
+        raise Invalid("this names no item") from None
 
 
 @router.get("/")
@@ -58,7 +128,7 @@ async def answer_all(
 ) -> Response:
     """Give the same answer to all that are ticked, or put them off. What is to be done is shown first. `dismiss` puts
     notices away, from which nothing is learned, and turns the rest down."""
-    items = await _whole(app, items)
+    items = await _whole_proposals(app, items)
     if kind == "accept":
         return await show_together(app, listing, items)
     zone = zones(await app.accounts.of_user(app.user_id))
@@ -100,7 +170,7 @@ async def undo_all(app: Assistant, listing: Listed, start: Starting, items: Tick
     )
 
 
-async def _whole(app: App, item_ids: Sequence[UUID]) -> list[UUID]:
+async def _whole_proposals(app: App, item_ids: Sequence[UUID]) -> list[UUID]:
     """All parts of the proposals that they are of."""
     found: list[UUID] = []
     for item_id in item_ids:

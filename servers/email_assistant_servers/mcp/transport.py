@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from email_assistant.cli.context import tell
 from email_assistant.settings import Settings
-from email_assistant.settings.loopback import is_loopback
+from email_assistant.settings.values import is_loopback
 
 PATH: Final = "/mcp"
 _MOST_BYTES: Final = 1_000_000

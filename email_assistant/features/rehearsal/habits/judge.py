@@ -24,8 +24,7 @@ from email_assistant.features.rehearsal.habits.learned import FIRST, GROWS
 from email_assistant.features.rehearsal.habits.pairing import WITHIN
 from email_assistant.features.rehearsal.habits.proof import is_checked, may_decide
 from email_assistant.features.rehearsal.settings import RehearsalSettings
-from email_assistant.sync.past_mails import PastMails
-from email_assistant.sync.recorded import Recorded, kept, nameless
+from email_assistant.sync.past_mails import PastMails, Recorded, kept, nameless
 from email_assistant.work.conversations import Conversations, UnreadableMail, read_mails
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Final
 from email_assistant.features.rehearsal.habits.classifier import Classifier, one_thread
 from email_assistant.features.rehearsal.habits.pairing import WITHIN
 from email_assistant.features.rehearsal.habits.study import Examples, Study
-from email_assistant.sync.recorded import Recorded
+from email_assistant.sync.past_mails import Recorded
 
 FIRST: Final = 100
 """Examples from which on a classifier is trained at all; of two outcomes at least `OF_EACH`."""

@@ -17,7 +17,7 @@ from email_assistant.features.rehearsal.habits.facts import recipients
 from email_assistant.mail.introductions import quotes_another
 from email_assistant.mail.message import Mail, reply_addresses
 from email_assistant.mail.phrases import FORWARD_SUBJECT, REPLY_SUBJECT, subject_of_conversation
-from email_assistant.sync.recorded import Recorded
+from email_assistant.sync.past_mails import Recorded
 
 WITHIN: Final = timedelta(days=14)
 """An answer comes within this time, or is none."""

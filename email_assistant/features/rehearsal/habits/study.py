@@ -12,7 +12,7 @@ from email_assistant.features.rehearsal.habits.correspondence import Corresponde
 from email_assistant.features.rehearsal.habits.pairing import WITHIN, Pairing
 from email_assistant.features.rehearsal.habits.words import IGNORE, NOTIFY, RESPOND, rows
 from email_assistant.mail.message import Mail
-from email_assistant.sync.recorded import Recorded
+from email_assistant.sync.past_mails import Recorded
 
 if TYPE_CHECKING:
     from numpy import ndarray

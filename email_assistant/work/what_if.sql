@@ -1,4 +1,4 @@
--- All SQL on `sorted_again`; `sort_again.py` says what each statement is for.
+-- All SQL on `sorted_again`; `what_if.py` says what each statement is for.
 
 -- name: mails
 select m.gmail_id, m.own, m.content, case when not %(anew)s then s.said end as said
