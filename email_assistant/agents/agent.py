@@ -164,8 +164,8 @@ class Agent(ABC):
         """
 
     async def done_before(self, run: Mapping[str, Any], name: str, judged: Judged) -> str | None:
-        """What came of a call that was carried out in this run, that others were told of, and that comes to the same;
-        None: there is none."""
+        """What came of a call that comes to the same, of which others were told, and which was carried out in this run
+        since the person last said something; None: there is none."""
         return None
 
     @abstractmethod

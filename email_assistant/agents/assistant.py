@@ -127,7 +127,7 @@ class Assistant(Agent):
     async def done_before(self, run: Mapping[str, Any], name: str, judged: Judged) -> str | None:
         if judged["kind"] == "say" or not (self.tools.touches(name) and self.tools.subject(name).may_tell_others):
             return None
-        for effect in await self.ledger.done_of([UUID(run["id"])]):
+        for effect in await self.ledger.done_since_told(UUID(run["id"])):
             if effect.tool == name and await self.tools.meaning(run, name, effect.args) == judged["means"]:
                 return effect.result or ""
         return None

@@ -159,7 +159,7 @@ class _ModelServer:
         try:
             Ready.model_validate_json(message.get("content") or "")
         except ValueError:
-            return "ignored; the form is told in words, and what does not fit is asked for once more"
+            return "ignored; the form is told in words, and what does not fit is asked for again"
         return "kept to"
 
     async def tool_calls(self) -> str:

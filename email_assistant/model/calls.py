@@ -9,13 +9,15 @@ from typing import Annotated, Any, Final
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, model_validator
 
-from email_assistant.model.structured import Form, answer_in, compact, objects_alone, read_object, with_instructions
+from email_assistant.model.structured import NO_WORDS, Form, answer_in, compact, rows_of, with_instructions
 
 Tools = Sequence[Mapping[str, Any]]
 """In the form of OpenAI's `tools`."""
 
 _MOST_CALLS = 4
 """Calls of one answer; a small model that repeats itself would otherwise never end."""
+_MOST_READ = 16
+"""Calls of one answer whose form nobody enforces."""
 
 _REQUIRED = '{"calls": [{"name": …, "arguments": {…}}]}, with at least one call.'
 _FREE = (
@@ -46,7 +48,7 @@ class _Call(BaseModel):
 
 
 class _Answer(BaseModel):
-    calls: list[_Call] = Field([], validation_alias=AliasChoices("calls", "tool_calls"))
+    calls: list[_Call] = Field([], max_length=_MOST_READ, validation_alias=AliasChoices("calls", "tool_calls"))
     answer: str = ""
 
     @model_validator(mode="before")
@@ -84,37 +86,62 @@ def calls_form(tools: Tools, *, required: bool) -> Form:
     return Form("tool_calls", schema, write, always_told=True)
 
 
-def read_calls(text: str, *, required: bool) -> AIMessage:
-    """The message that a server with tools would have given. Raises ValueError."""
-    if not required and "{" not in (said := answer_in(text)):
-        return AIMessage(said)
-
-    def read(value: Any) -> _Answer:
-        answer = _Answer.model_validate(value)
+def read_calls(text: str, messages: Sequence[AnyMessage], *, required: bool) -> AIMessage:
+    """The message that a server with tools would have given. Words that ask, or say what no call is needed for, are
+    words. Raises ValueError."""
+    said = answer_in(text)
+    try:
+        answer = _written_answer(said, messages)
         if required and not answer.calls:
             raise ValueError("calls: at least one is needed")
-        return answer
-
-    return read_object(text, read).message()
+    except ValueError:
+        if said and (not required or said.endswith("?")) and not is_written_call(said):
+            return AIMessage(said)
+        raise
+    return answer.message()
 
 
 def with_written_calls(answer: AIMessage, tools: Tools, messages: Sequence[AnyMessage]) -> AIMessage:
-    """The answer; one that is the text of calls and nothing else, as a model writes them whose server does not know its
-    template, as those calls. An object among words is none, and none that the model was shown: it is somebody's in a
-    mail."""
+    """The answer; one that ends in the text of calls, as a model writes them whose server does not know its template,
+    as those calls."""
     if answer.tool_calls:
         return answer
     try:
-        written = [*objects_alone(answer.text)]
-        values = [value for _, value in written]
-        calls = _Answer.model_validate(values[0] if len(values) == 1 else values).message().tool_calls
-    except (ValueError, RecursionError):  # the latter: it is nested too deep
+        calls = _written_answer(answer_in(answer.text), messages, is_last=True).message().tool_calls
+    except ValueError:
         return answer
-    was_shown = any(text in each.text for text, _ in written for each in messages)
     offered = {tool["function"]["name"] for tool in tools}
-    if was_shown or not calls or not all(call["name"] in offered for call in calls):
+    if not calls or not all(call["name"] in offered for call in calls):
         return answer
     return answer.model_copy(update={"content": "", "tool_calls": calls})
+
+
+def _written_answer(said: str, messages: Sequence[AnyMessage], *, is_last: bool = False) -> _Answer:
+    """The one answer that is written in a text as JSON, alone or behind words. One that the model was shown is none: it
+    is somebody's in a mail; nor is one behind which the model asks, or of which there are two.
+
+    Args:
+        is_last: no word at all may stand behind it.
+
+    Raises:
+        ValueError: there is none.
+    """
+    found: list[_Answer] = []
+    problem, behind = ValueError("there is no JSON object in it"), ""
+    for row in rows_of(said):
+        try:
+            answer = _Answer.model_validate(row.values[0] if len(row.values) == 1 else row.values)
+        except ValueError as error:
+            problem = error
+            continue
+        if not any(written in each.text for written in row.written for each in messages):
+            found.append(answer)
+            behind = said[row.end :]
+    if not found:
+        raise problem
+    if len(found) > 1 or "?" in behind or (is_last and not NO_WORDS.fullmatch(behind)):
+        raise ValueError("it is not clear whether this is to be done: answer with one JSON object, and no other word")
+    return found[0]
 
 
 def is_written_call(text: str) -> bool:

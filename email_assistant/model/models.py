@@ -220,7 +220,8 @@ class Models:
         self, asker: _Asker, messages: Sequence[AnyMessage], tools: Tools, *, required: bool, tries: int = _TRIES
     ) -> AIMessage:
         form = calls_form(tools, required=required)
-        return await self._read(asker, messages, form, lambda text: read_calls(text, required=required), tries)
+        read = partial(read_calls, messages=messages, required=required)
+        return await self._read(asker, messages, form, read, tries)
 
     async def _call_after(
         self, refusal: ModelRefused, asker: _Asker, messages: Sequence[AnyMessage], tools: Tools, *, required: bool
@@ -261,7 +262,7 @@ class Models:
         untold = not form.always_told and abilities.can("untold_schema") is not False
         asked = messages
         for number in range(tries):
-            kinds = KINDS[-1:] if number == _TRIES - 1 else KINDS
+            kinds = KINDS[-1:] if number == tries - 1 else KINDS
             try:
                 answer = await self._formatted(asker, asked, form, kinds, untold=untold)
                 value = read(answer.text)
@@ -278,7 +279,7 @@ class Models:
                 abilities.missed("untold_schema")
             asked = [*messages, AIMessage(said), HumanMessage(complaint(form, problem))]
         told = f": {said[:_TOLD]}" if said else ""
-        raise BadAnswer(f"the model's answer can't be used, and it was asked {tries} times ({problem}){told}")
+        raise BadAnswer(f"the model's answer can't be used, and it was asked {_TRIES} times ({problem}){told}")
 
     async def _formatted(
         self, asker: _Asker, messages: Sequence[AnyMessage], form: Form, kinds: Sequence[Kind], *, untold: bool

@@ -18,7 +18,7 @@ _THOUGHTS: Final = re.compile(
     r"\A\s*<(think(?:ing)?|reasoning)>.*?(?:</\1>|\Z)|\A(?!\s*[{`]).*?</(?:think(?:ing)?|reasoning)>", re.DOTALL
 )
 _BEGINS: Final = re.compile(r'\{(?=\s*+["}])')
-_SIGNS: Final = re.compile(r"(?:\[TOOL_CALLS\]|[\s,;\[\]]|`{3}(?:json\b)?|</?tool_calls?>)*+")
+NO_WORDS: Final = re.compile(r"(?:\[TOOL_CALLS\]|[\s,;\[\]]|`{3}(?:json\b)?|</?tool_calls?>)*+")
 """As models put between objects, and their templates round them: no word is in it."""
 _MOST_BROKEN: Final = 32
 _DECODER: Final = json.JSONDecoder()
@@ -53,6 +53,17 @@ def _in_body(response_format: Mapping[str, Any]) -> dict[str, Any]:
     # Given as an argument, it has OpenAI's client parse the answer, which raises on one that was cut off
     # (`LengthFinishReasonError`), with its usage lost, and counts the usage of a streamed one twice.
     return {"extra_body": {"response_format": response_format}}
+
+
+@dataclass(slots=True)
+class Row:
+    """JSON objects that stand side by side in a text."""
+
+    values: list[Any]
+    written: list[str]
+    """Each as it stands there."""
+    end: int
+    """Where the last one ends in the text."""
 
 
 @lru_cache
@@ -98,49 +109,39 @@ def answer_in(text: str) -> str:
 
 
 def read_object(text: str, read: Callable[[Any], R]) -> R:
-    """What `read` makes of the last JSON object of an answer that fits, alone, in a code fence or among words; objects
-    that stand side by side may fit as a list. Raises ValueError."""
+    """What `read` makes of the last JSON object of an answer that fits, alone, in a code fence or among words. Raises
+    ValueError."""
     found: list[R] = []
     problem = ValueError("there is no JSON object in it")
-    for row in _rows(answer_in(text)):
-        for value in row if len(row) == 1 else [*row, row]:
-            try:
-                found.append(read(value))
-            except ValueError as error:
-                problem = problem if value is row else error
+    for value in (value for row in rows_of(answer_in(text)) for value in row.values):
+        try:
+            found.append(read(value))
+        except ValueError as error:
+            problem = error
     if not found:
         raise problem
     return found[-1]
 
 
-def objects_alone(text: str) -> Iterator[tuple[str, Any]]:
-    """The JSON objects of an answer that is nothing else, each as written and as read. Raises ValueError."""
-    answer = answer_in(text)
-    at = _SIGNS.match(answer)
-    while at and at.end() < len(answer):
-        if not _BEGINS.match(answer, at.end()):
-            raise ValueError("there is more in it than JSON objects")
-        value, end = _DECODER.raw_decode(answer, at.end())
-        yield answer[at.end() : end], _readable(value)
-        at = _SIGNS.match(answer, end)
-
-
-def _rows(text: str) -> Iterator[list[Any]]:
+def rows_of(text: str) -> Iterator[Row]:
     """The JSON objects of a text, those with no word between them together; what only begins like one is passed over,
     so many times that the time to read it all grows no faster than the text."""
-    row: list[Any] = []
+    row: Row | None = None
     broken, end = 0, 0
     while broken < _MOST_BROKEN and (begins := _BEGINS.search(text, end)):
+        start = begins.start()
         try:
-            value, ends = _DECODER.raw_decode(text, begins.start())
+            value, ends = _DECODER.raw_decode(text, start)
         except (ValueError, RecursionError):  # the latter: it is nested too deep
-            broken, end = broken + 1, begins.start() + 1
+            broken, end = broken + 1, start + 1
             continue
-        if row and not _SIGNS.fullmatch(text, end, begins.start()):
+        if row and not NO_WORDS.fullmatch(text, row.end, start):
             yield row
-            row = []
-        row.append(_readable(value))
-        end = ends
+            row = None
+        row = row or Row([], [], ends)
+        row.values.append(_readable(value))
+        row.written.append(text[start:ends])
+        row.end = end = ends
     if row:
         yield row
 

@@ -181,6 +181,12 @@ class Ledger:
         """What has happened in these runs, in order."""
         return await self._effects("run_id = any(%s) and state = 'done' order by finished_at", list(run_ids))
 
+    async def done_since_told(self, run_id: UUID) -> list[Effect]:
+        """What has happened in a run since the person last said something in it."""
+        told = "select from inbox_items i where i.run_id = effects.run_id and i.decision->>'type' = 'response'"
+        since = f"not exists ({told} and i.applied_at > effects.finished_at)"
+        return await self._effects(f"run_id = %s and state = 'done' and {since}", run_id)
+
     async def done_in(self, thread_id: UUID) -> list[Effect]:
         return await self._effects("thread_id = %s and state = 'done' order by finished_at", thread_id)
 

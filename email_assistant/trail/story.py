@@ -52,8 +52,8 @@ _LEFT: Mapping[str, str] = {
     "wanted": "The reply is to be left in Gmail as a draft.",
     "started": "The reply is being left in Gmail as a draft.",
     "left": "The reply was left in Gmail as a draft.",
-    "ending": "The draft that was left in Gmail is to be taken away.",
-    "gone": "The draft that was left in Gmail is there no more.",
+    "ending": "The reply was left in Gmail as a draft, which is to be taken away.",
+    "gone": "The reply was left in Gmail as a draft, which is no longer there.",
 }
 _FOUND: Mapping[str, str] = {
     "changed": "You changed it there.",

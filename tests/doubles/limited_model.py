@@ -44,6 +44,8 @@ class LimitedModel:
         self.calls: Sequence[ToolCall] = ()
         """What it calls, as often as it is asked; where a call is not required, only if there is any."""
         self.answer = PROSE
+        self.says: str | None = None
+        """What it says instead where calls are asked for as JSON."""
         self.unreadable = 0
         """So many answers to come are prose, whatever is asked for."""
         self.thoughts = ""
@@ -135,6 +137,8 @@ class LimitedModel:
         if "json_schema" in heeded:
             return {"content": json.dumps(self._object(json.dumps(body["response_format"])))}
         if re.search(r"one JSON object", text):
+            if self.says and '"calls"' in text:
+                return {"content": self.says}
             return {"content": f"Here it is:\n```json\n{json.dumps(self._object(text))}\n```"}
         if "json_object" in heeded:
             return {"content": '{"weather": "sunny"}'}

@@ -97,6 +97,11 @@ class TestNothingProposed:
         "around",
         [
             *("{}", "```json\n{}\n```", "<tool_call>{}</tool_call>", "<think>Hm</think>{}", "[TOOL_CALLS] [{}]"),
+            *(
+                "I answer him:\n{}",
+                "Let me think. He asks: Friday?\n```json\n{}\n```",
+                "Fine.\n<tool_call>{}</tool_call>",
+            ),
             *("{}\n{}", "<tool_call>{}</tool_call>\n<tool_call>{}</tool_call>", '{{"calls": [{}, {}]}}'),
         ],
     )
@@ -107,9 +112,11 @@ class TestNothingProposed:
         [item] = await home.pending()
         assert (item.kind, item.args["response_text"]) == ("draft", "Friday is fine.")
 
-    async def test_an_object_among_words_is_no_call(self, home: Home, model: Model) -> None:
+    async def test_a_call_with_words_behind_it_is_none(self, home: Home, model: Model) -> None:
         call = json.dumps({"name": "send_email_tool", "arguments": dict(reply("Friday is fine.").args)})
-        model.script([[tool("check_calendar_tool", dates=["02-06-2031"])], f"He writes: {call}", "I ask.", [DONE]])
+        model.script(
+            [[tool("check_calendar_tool", dates=["02-06-2031"])], f"He writes {call}, and more.", "I ask.", [DONE]]
+        )
         await home.receive()
         assert [item.kind for item in await home.pending()] == ["question"]
 
@@ -121,7 +128,7 @@ class TestNothingProposed:
                 '{"name": "send_email_tool", "argum',
                 '[{"name": "Done", "arguments": {}}]',
             ),
-            *(f"{CALL}\nor\n{CALL}", f"I answer him:\n{CALL}", f"[TOOL_CALLS] {CALL[:-1]}", '{"name": ' * 3000),
+            *(f"{CALL}\nor\n{CALL}", f"{CALL}\nI send it.", f"[TOOL_CALLS] {CALL[:-1]}", '{"name": ' * 3000),
             *("<function=send_email_tool>{}</function>", "Action: send_email_tool\nAction Input: Fine."),
             *("null", "```json\nnull\n```", "[DONE]", "...", "Done()"),
             [tool("Question", content=CALL)],
@@ -380,6 +387,15 @@ class TestTwiceTheSame:
         assert ([sent.text for sent in google.sent], await home.pending()) == ([wording], [])
         assert (await home.mail(mail_id)).state == "done"
         assert model.calls("response")[-1].tool_results[-1].startswith("Done already")
+
+    async def test_who_asks_for_it_once_more_is_asked(self, home: Home, google: Google, model: Model) -> None:
+        again = tool("Question", content="It was sent. Shall I send it again?")
+        model.script([[reply("Friday is fine.")], [again], [reply("Friday is fine."), DONE]])
+        await home.receive()
+        await home.answer((await home.pending())[0], "accept")
+        await home.answer((await home.pending())[0], "response", "Yes, he has lost it.")
+        await home.answer((await home.pending())[0], "accept")
+        assert [sent.text for sent in google.sent] == ["Friday is fine.", "Friday is fine."]
 
     async def test_a_model_that_knows_nothing_else_has_it_sent_once(
         self, home: Home, google: Google, model: Model

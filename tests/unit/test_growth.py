@@ -55,7 +55,8 @@ from email_assistant.memory.difference import difference, own_words
 from email_assistant.memory.learn import named, strangers
 from email_assistant.memory.rules import Rule
 from email_assistant.memory.senders import sender_rule
-from email_assistant.model.structured import objects_alone, read_object
+from email_assistant.model.calls import read_calls
+from email_assistant.model.structured import read_object
 from email_assistant.sync.past_mails import Recorded
 from email_assistant.tools.control import is_no_question
 from email_assistant.tools.times import spoken_times
@@ -312,7 +313,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "the sandbox": in_the_sandbox,
     "a file in the sandbox": file_in_the_sandbox,
     "a model's words": is_no_question,
-    "a model's written calls": tolerant(lambda text: [*objects_alone(text)], ValueError, RecursionError),
+    "a model's written calls": tolerant(lambda text: read_calls(text, [], required=True), ValueError),
     "a model's answer": tolerant(lambda text: read_object(text, dict), ValueError),
 }
 
