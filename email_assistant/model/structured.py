@@ -56,7 +56,7 @@ def _in_body(response_format: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(slots=True)
-class Row:
+class Objects:
     """JSON objects that stand side by side in a text."""
 
     values: list[Any]
@@ -123,10 +123,10 @@ def read_object(text: str, read: Callable[[Any], R]) -> R:
     return found[-1]
 
 
-def rows_of(text: str) -> Iterator[Row]:
+def rows_of(text: str) -> Iterator[Objects]:
     """The JSON objects of a text, those with no word between them together; what only begins like one is passed over,
     so many times that the time to read it all grows no faster than the text."""
-    row: Row | None = None
+    row: Objects | None = None
     broken, end = 0, 0
     while broken < _MOST_BROKEN and (begins := _BEGINS.search(text, end)):
         start = begins.start()
@@ -138,7 +138,7 @@ def rows_of(text: str) -> Iterator[Row]:
         if row and not NO_WORDS.fullmatch(text, row.end, start):
             yield row
             row = None
-        row = row or Row([], [], ends)
+        row = row or Objects([], [], ends)
         row.values.append(_readable(value))
         row.written.append(text[start:ends])
         row.end = end = ends

@@ -162,8 +162,9 @@ class Ledger:
         """Whether anything of this run has, or may have."""
         return bool(await self._effects("run_id = %s and state in ('started', 'done', 'unknown')", run_id))
 
-    async def started_in(self, thread_id: UUID) -> list[Effect]:
-        return await self._effects("thread_id = %s and state = 'started'", thread_id)
+    async def in_thread(self, thread_id: UUID, state: State) -> list[Effect]:
+        """Those of a conversation that are in a state, in order."""
+        return await self._effects("thread_id = %s and state = %s order by finished_at, started_at", thread_id, state)
 
     async def hanging_in(self, run_id: UUID) -> list[Effect]:
         """Those that a person must say something about before the run can go on."""
@@ -186,12 +187,6 @@ class Ledger:
         told = "select from inbox_items i where i.run_id = effects.run_id and i.decision->>'type' = 'response'"
         since = f"not exists ({told} and i.applied_at > effects.finished_at)"
         return await self._effects(f"run_id = %s and state = 'done' and {since}", run_id)
-
-    async def done_in(self, thread_id: UUID) -> list[Effect]:
-        return await self._effects("thread_id = %s and state = 'done' order by finished_at", thread_id)
-
-    async def doubtful_in(self, thread_id: UUID) -> list[Effect]:
-        return await self._effects("thread_id = %s and state = 'unknown' order by started_at", thread_id)
 
     async def drafts_in(self, thread_id: UUID) -> list[str]:
         """Google's ids of drafts that we stored in this conversation, however they came about, and that may still be

@@ -311,7 +311,7 @@ class Chat:
         """Find out what became of effects that turns left when they broke off, before anything new begins. Those of a
         turn that still acts are done yet."""
         acting = last.id if last and last.is_open else None
-        left = [effect for effect in await self.ledger.started_in(lease.thread_id) if effect.run_id != acting]
+        left = [effect for effect in await self.ledger.in_thread(lease.thread_id, "started") if effect.run_id != acting]
         bears = (NotYetClear, InDoubt, GoogleError, VaultError, ServerDown)
         await self.driver.settler.settle_all(left, account, lease, bears)
 

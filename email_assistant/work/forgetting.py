@@ -358,10 +358,11 @@ class Removal:
 
     async def _is_busy(self, thread_id: UUID) -> bool:
         """Whether a write of a worker that died may still be under way."""
-        return any(effect.busy_until for effect in await self.ledger.started_in(thread_id))
+        return any(effect.busy_until for effect in await self.ledger.in_thread(thread_id, "started"))
 
     async def _settle(self, account: Account, lease: Lease) -> int:
-        started = await self.ledger.started_in(lease.thread_id)
+        started = await self.ledger.in_thread(lease.thread_id, "started")
         bears = (GoogleError, VaultError, NotYetClear, InDoubt)
         await self.settler.settle_all(started, account, lease, bears)
-        return len(await self.ledger.started_in(lease.thread_id)) + len(await self.ledger.doubtful_in(lease.thread_id))
+        left = [len(await self.ledger.in_thread(lease.thread_id, state)) for state in ("started", "unknown")]
+        return sum(left)

@@ -131,8 +131,8 @@ class Handover:
             await threads.complete(conn, conversation.id)
 
     async def _done(self, thread_id: UUID) -> list[str]:
-        done = [effect.result or effect.tool for effect in await self._ledger.done_in(thread_id)]
-        doubtful = await self._ledger.doubtful_in(thread_id)
+        done = [effect.result or effect.tool for effect in await self._ledger.in_thread(thread_id, "done")]
+        doubtful = await self._ledger.in_thread(thread_id, "unknown")
         return done + [f"{effect.tool}, of which it is not known whether it happened" for effect in doubtful]
 
 

@@ -101,7 +101,7 @@ class Heed:
         """Find out what became of effects that were started, before anything new begins. Raises NotYetClear."""
         if not conversation.is_unsettled:
             return
-        started = await self.ledger.started_in(conversation.id)
+        started = await self.ledger.in_thread(conversation.id, "started")
         # One in doubt stays marked as unknown, and the next run is told.
         await self.settler.settle_all(started, conversation.account, lease, bears=(InDoubt,))
 
