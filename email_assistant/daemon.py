@@ -44,7 +44,7 @@ from email_assistant.work.driver import Driver
 from email_assistant.work.due import DueWork
 from email_assistant.work.evidence import Evidence
 from email_assistant.work.faults import classify, tried
-from email_assistant.work.heed import Heed
+from email_assistant.work.reconcile import Reconciler
 from email_assistant.work.invoke import Invoker
 from email_assistant.work.labels import Labels
 from email_assistant.work.outcomes import Outcomes
@@ -322,7 +322,9 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
         invoker = Invoker(agent.graph(saver).with_config(callbacks=callbacks), app.questions)
         settler = Settler(runs, app.ledger, app.clients, app.tools.settle)
         complete, asked_by = app.tools.complete, invoker.pending
-        heed = Heed(app.pool, runs, app.questions, app.ledger, app.clients, settler, left_drafts, complete, asked_by)
+        reconciler = Reconciler(
+            app.pool, runs, app.questions, app.ledger, app.clients, settler, left_drafts, complete, asked_by
+        )
         by_mail = ByMail(
             app.pool,
             conversations,
@@ -334,7 +336,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
             app.tools,
             evidence,
             left_drafts,
-            heed,
+            reconciler,
             invoker,
             Labels(app.pool, app.accounts, app.clients, app.corrections, names),
             drops_ended,

@@ -32,7 +32,7 @@ from email_assistant.work.conversations import Conversation, Conversations, give
 from email_assistant.work.driver import Kind
 from email_assistant.work.evidence import Evidence, outsiders
 from email_assistant.work.faults import MailboxUnreadable
-from email_assistant.work.heed import Heed
+from email_assistant.work.reconcile import Reconciler
 from email_assistant.work.invoke import Invoker, Outcome, Watch
 from email_assistant.work.labels import Labels
 from email_assistant.work.rows import RunRow
@@ -56,7 +56,7 @@ class ByMail(Kind[Conversation]):
     tools: Registry
     evidence: Evidence
     left_drafts: LeftDrafts
-    heeds: Heed
+    reconciler: Reconciler
     invoker: Invoker
     labels: Labels
     drops_ended: bool
@@ -79,19 +79,19 @@ class ByMail(Kind[Conversation]):
 
     async def catch_up(self, lease: Lease, at: Conversation, run: RunRow) -> Conversation | None:
         if run.state == "waiting":
-            await self.heeds.settle_effects(lease, at)
+            await self.reconciler.settle_effects(lease, at)
         with _mailbox_is_read():
             has_news = await self.sync_thread(at.account, at.gmail_id)
         now = (await self.conversations.load(lease.thread_id) if has_news else None) or at
         if run.state == "acting":
-            return None if await self.heeds.before_acting(lease, now, run) else now
+            return None if await self.reconciler.before_acting(lease, now, run) else now
         with _mailbox_is_read():
-            return None if await self.heeds.before_decision(lease, now, run) else now
+            return None if await self.reconciler.before_decision(lease, now, run) else now
 
-    async def heed(self, lease: Lease, at: Conversation) -> bool:
-        await self.heeds.settle_effects(lease, at)
+    async def reconcile(self, lease: Lease, at: Conversation) -> bool:
+        await self.reconciler.settle_effects(lease, at)
         with _mailbox_is_read():
-            if await self.heeds.person(lease, at):
+            if await self.reconciler.person(lease, at):
                 return True
         rests = at.run_in("running") is None and at.run_in("waiting") is not None
         return rests and bool(at.uncovered) and await self.runs.put_beside(lease)

@@ -73,7 +73,7 @@ class Kind(ABC, Generic[S]):
         """Where it stands after what the person did elsewhere; None: they have ended this run, which is decided."""
         return at
 
-    async def heed(self, lease: Lease, at: S) -> bool:
+    async def reconcile(self, lease: Lease, at: S) -> bool:
         """Do the next thing that comes before the run's work; False if there is none."""
         return False
 
@@ -221,7 +221,7 @@ class Driver(Generic[S]):
             with calls_are(Urgency.PERSON):
                 now = await self.kind.catch_up(lease, at, waiting)
                 return await self._apply(lease, now, waiting, watch) if now else _Did.SOMETHING
-        if await self.kind.heed(lease, at):
+        if await self.kind.reconcile(lease, at):
             return _Did.SOMETHING
         run = at.run_in("running") or await self.kind.begin(lease, at)
         return await self._go_on(lease, at, run, watch) if run else _Did.NOTHING

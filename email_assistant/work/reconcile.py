@@ -56,7 +56,7 @@ class LookedAt:
 
 
 @dataclass(frozen=True)
-class Heed:
+class Reconciler:
     pool: Pool
     runs: Runs
     questions: Questions
