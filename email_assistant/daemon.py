@@ -44,11 +44,11 @@ from email_assistant.work.driver import Driver
 from email_assistant.work.due import DueWork
 from email_assistant.work.evidence import Evidence
 from email_assistant.work.faults import classify, tried
-from email_assistant.work.reconcile import Reconciler
 from email_assistant.work.invoke import Invoker
 from email_assistant.work.labels import Labels
 from email_assistant.work.outcomes import Outcomes
 from email_assistant.work.polling import Polling
+from email_assistant.work.reconcile import Reconciler
 from email_assistant.work.retention import Retention
 from email_assistant.work.runs import Runs
 from email_assistant.work.settle import Settler

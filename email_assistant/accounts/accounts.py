@@ -19,7 +19,7 @@ from email_assistant.db.lease import LeaseLost
 from email_assistant.db.pool import Connection, Pool, Statement, fetched
 from email_assistant.db.presence import Presence
 
-_at_hand: ContextVar[dict[UUID, Account] | None] = ContextVar("accounts that were read", default=None)
+_cached: ContextVar[dict[UUID, Account] | None] = ContextVar("accounts that were read", default=None)
 _EXCHANGES: Final = 4
 SERVED: Final = f"a.provider in (%s, '{NOWHERE}')"
 """SQL: whether a process that serves a provider serves the account `a`."""
@@ -191,13 +191,13 @@ class Accounts:
         return account.away_from(self._provider)
 
     @contextmanager
-    def at_hand(self, account: Account) -> Iterator[None]:
+    def cached(self, account: Account) -> Iterator[None]:
         """Within the block, by tasks started in it too, `get` this account as it was read, or as we change it here."""
-        token = _at_hand.set({account.id: account})
+        token = _cached.set({account.id: account})
         try:
             yield
         finally:
-            _at_hand.reset(token)
+            _cached.reset(token)
 
     async def why_kept(self, presence: Presence, account_id: UUID) -> str | None:
         """What to tell of an answer that was just taken, if nothing carries it out for now; None: some process works on
@@ -220,7 +220,7 @@ class Accounts:
 
     async def get(self, account_id: UUID) -> Account:
         """Raises UnknownAccount."""
-        return (_at_hand.get() or {}).get(account_id) or await self.read(account_id)
+        return (_cached.get() or {}).get(account_id) or await self.read(account_id)
 
     async def read(self, account_id: UUID) -> Account:
         """As it is now, whatever is at hand. Raises UnknownAccount."""
@@ -440,7 +440,7 @@ class Accounts:
 
     async def _set(self, account_id: UUID, what: str, *given: object) -> None:
         await self._rows(f"update accounts set {what} where id = %s", (*given, account_id))
-        (_at_hand.get() or {}).pop(account_id, None)
+        (_cached.get() or {}).pop(account_id, None)
 
     async def _accounts(self, where: str, parameters: tuple[object, ...]) -> list[Account]:
         rows = await self._rows(f"select {COLUMNS} from accounts a where {where}", parameters)

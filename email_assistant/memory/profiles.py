@@ -24,12 +24,12 @@ from email_assistant.memory.rules import (
     BadRule,
     Profile,
     Rule,
-    at_hand,
     checked,
     in_order,
     is_by_hand,
     now,
     render,
+    rules_cache,
     standing,
     without,
     without_mail,
@@ -70,7 +70,7 @@ class Memory:
 
     async def rules(self, account_id: UUID, profile: Profile) -> list[Rule]:
         """The rules in force, oldest first."""
-        if at_hand.get() is not None:
+        if rules_cache.get() is not None:
             return (await self.in_force(account_id))[profile]
         return [rule for rule in await self.history(account_id, profile) if not rule.removed]
 
@@ -84,7 +84,7 @@ class Memory:
 
     async def in_force(self, account_id: UUID) -> dict[Profile, list[Rule]]:
         """The rules in force of all profiles, in one look."""
-        if (read := at_hand.get()) and account_id in read:
+        if (read := rules_cache.get()) and account_id in read:
             return read[account_id]
         found = await self._store.asearch(_namespace(account_id), limit=_MOST_KEPT * len(PROFILES))
         rules: dict[Profile, list[Rule]] = {

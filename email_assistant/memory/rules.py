@@ -209,16 +209,16 @@ def without(versions: list[dict[str, Any]], undone: set[Any]) -> dict[str, Any] 
     return {name: stands[-1][name] for name in ("text", "removed")} if stands else None
 
 
-at_hand: ContextVar[dict[UUID, dict[Profile, list[Rule]]] | None] = ContextVar("rules that were read", default=None)
+rules_cache: ContextVar[dict[UUID, dict[Profile, list[Rule]]] | None] = ContextVar("rules that were read", default=None)
 """By account, those in force."""
 
 
 @contextmanager
-def rules_at_hand() -> Iterator[None]:
+def cached_rules() -> Iterator[None]:
     """Within the block, by tasks started in it too, rules that are asked for are those in force as they were read
     first."""
-    token = at_hand.set({})
+    token = rules_cache.set({})
     try:
         yield
     finally:
-        at_hand.reset(token)
+        rules_cache.reset(token)

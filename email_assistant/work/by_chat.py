@@ -173,7 +173,7 @@ class ByChat(Kind[Standing]):
     async def invoke(self, lease: Lease, at: Standing, run: RunRow, watch: Watch | None) -> Outcome:
         begun = run.state == "acting"
         given = {"run": run.input, "messages": [] if begun else await self.said_before.opening(lease, run)}
-        with self.accounts.at_hand(at.account):
+        with self.accounts.cached(at.account):
             return await self.invoker.invoke(
                 run.id, given, lease, begun=begun, is_new=run.is_new, applied=run.applied, watch=watch
             )

@@ -22,7 +22,7 @@ from email_assistant.google.quota import Urgency
 from email_assistant.inbox.describe import mail_as_text
 from email_assistant.inbox.questions import Asked, Questions
 from email_assistant.inbox.recipients import Recipients
-from email_assistant.memory.rules import rules_at_hand
+from email_assistant.memory.rules import cached_rules
 from email_assistant.outgoing.left_drafts import LeftDrafts
 from email_assistant.tools.registry import Registry
 from email_assistant.tools.sending import is_left_as_draft
@@ -32,9 +32,9 @@ from email_assistant.work.conversations import Conversation, Conversations, give
 from email_assistant.work.driver import Kind
 from email_assistant.work.evidence import Evidence, outsiders
 from email_assistant.work.faults import MailboxUnreadable
-from email_assistant.work.reconcile import Reconciler
 from email_assistant.work.invoke import Invoker, Outcome, Watch
 from email_assistant.work.labels import Labels
+from email_assistant.work.reconcile import Reconciler
 from email_assistant.work.rows import RunRow
 from email_assistant.work.runs import Runs
 
@@ -108,7 +108,7 @@ class ByMail(Kind[Conversation]):
         return await self.runs.start(lease, at.account, given, mail.runs + 1)
 
     async def invoke(self, lease: Lease, at: Conversation, run: RunRow, watch: Watch | None) -> Outcome:
-        with self.conversations.at_hand(lease, at), self.accounts.at_hand(at.account), rules_at_hand():
+        with self.conversations.cached(lease, at), self.accounts.cached(at.account), cached_rules():
             given = {"run": run.input}
             begun = run.state == "acting"
             return await self.invoker.invoke(

@@ -152,7 +152,7 @@ class Conversations:
         self._pool = pool
         self._provider = provider
         self._runs = runs
-        self._at_hand: dict[Lease, Conversation] = {}
+        self._cached: dict[Lease, Conversation] = {}
 
     async def load(self, thread_id: UUID) -> Conversation | None:
         """The conversation as it stands; None if its account is gone or not to be worked on.
@@ -196,17 +196,17 @@ class Conversations:
         return {m.gmail_id: m.mail for m in await self.letters(conversation)}[gmail_id]
 
     @contextmanager
-    def at_hand(self, lease: Lease, conversation: Conversation) -> Iterator[None]:
+    def cached(self, lease: Lease, conversation: Conversation) -> Iterator[None]:
         """Have what the lease's holder has read for whoever works under the lease within the block."""
-        self._at_hand[lease] = conversation
+        self._cached[lease] = conversation
         try:
             yield
         finally:
-            del self._at_hand[lease]
+            del self._cached[lease]
 
     def under(self, lease: Lease) -> Conversation:
         """The conversation as it stood when its worker looked."""
-        return self._at_hand[lease]
+        return self._cached[lease]
 
     async def foremost(self, thread_id: UUID) -> str | None:
         """Gmail's id of the newest mail of the highest class among a thread's unanswered ones.

@@ -199,7 +199,7 @@ class Replay:
         if self._background is not None:
             account = replace(account, background=self._background)
         try:
-            with self._agent.accounts.at_hand(account):
+            with self._agent.accounts.cached(account):
                 return await (self._class(case) if case.what == "triage" else self._draft(case))
         except (BadAnswer, ModelFault, ModelRefused) as error:
             if is_first and isinstance(error, ModelRefused):
