@@ -338,7 +338,7 @@ class Ledger:
             _came_to(tool, "refused")
             raise Declined(call_id)
 
-    async def bear(self, entry: Entry, limited: RateLimited) -> None:
+    async def rate_limited(self, entry: Entry, limited: RateLimited) -> None:
         """Nothing happened, for a limit of the other side's; return once that has been so for an hour.
 
         Raises:

@@ -200,7 +200,7 @@ class ScheduleMeetingTool(Tool):
             event = await insert(calendar, event_id, given, home, meet=self._meet_links)
         except (RateLimited, Refused) as refusal:
             if isinstance(refusal, RateLimited):
-                await self._ledger.bear(effect, refusal)
+                await self._ledger.rate_limited(effect, refusal)
             raise ToolError(
                 await self._ledger.fail(effect, f"Google Calendar refused it: {said(refusal)}")
             ) from refusal

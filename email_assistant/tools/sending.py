@@ -98,7 +98,7 @@ class SendingTool(Tool):
             if isinstance(unsent.refusal, NotFound):
                 why = "The conversation is no longer in the mailbox."
             elif isinstance(unsent.refusal, RateLimited):
-                await self._ledger.bear(effect, unsent.refusal)
+                await self._ledger.rate_limited(effect, unsent.refusal)
             why = await self._ledger.fail(effect, why)
             await mailer.take_back(effect)
             raise ToolError(why) from unsent.refusal

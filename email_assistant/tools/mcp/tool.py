@@ -84,7 +84,7 @@ class Remote(Reader):
 
     async def _settled(self, effect: Effect, result: types.CallToolResult, again: bool) -> str:
         if result.isError and self._is_limited(result):
-            await self._ledger.bear(effect, RateLimited(self._error(result), None))
+            await self._ledger.rate_limited(effect, RateLimited(self._error(result), None))
         elif result.isError and again and self._may_pass(result):
             await self._ledger.not_found(effect)
         if result.isError:
