@@ -372,7 +372,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
                 app.queue.backfill,
                 settings.poll_seconds,
                 settings.lease_seconds,
-                app.queue.pulse,
+                app.queue.heartbeat,
             ),
             backfill,
             watches,

@@ -52,7 +52,7 @@ async def health(app: Assistant, response: Response) -> Health:
 async def ready(app: Assistant, response: Response) -> Readiness:
     """Whether this process can do its part: the database answers and has this version's tables, logins can be read,
     and what it does over and over is still done. Needs no token."""
-    reasons = [*await lacking(app), *app.queue.pulse.missed()]
+    reasons = [*await lacking(app), *app.queue.heartbeat.missed()]
     if reasons:
         response.status_code = 503
     return Readiness(ready=not reasons, reasons=reasons)

@@ -26,7 +26,7 @@ from email_assistant.meters import went_wrong
 from email_assistant.sync.mailbox import Mailboxes
 from email_assistant.sync.mails import some_to_ask_again
 from email_assistant.work.faults import classify, to_come
-from email_assistant.work.pulse import Pulse
+from email_assistant.work.heartbeat import Heartbeat
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class Polling:
     every: float
     """Seconds from one look at a mailbox to the next."""
     lease_seconds: float
-    pulse: Pulse
+    heartbeat: Heartbeat
     """Told that mailboxes are looked at."""
     _under_way: dict[UUID, asyncio.Task[None]] = field(default_factory=dict, init=False)
     _ended: set[UUID] = field(default_factory=set, init=False)
@@ -66,7 +66,7 @@ class Polling:
     async def run(self) -> None:
         """Look at every mailbox when its time has come, until cancelled. Any number of processes may do so."""
         seconds = 0.0
-        self.pulse.expect(_UNSEEN, max(_MISSED * self.every, _MISSED_SECONDS))
+        self.heartbeat.expect(_UNSEEN, max(_MISSED * self.every, _MISSED_SECONDS))
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._write_down())
@@ -76,7 +76,7 @@ class Polling:
                     try:
                         await self._begin_all(seconds)
                         seconds = self.every / 2
-                        self.pulse.beat(_UNSEEN)
+                        self.heartbeat.beat(_UNSEEN)
                     except psycopg.Error as error:
                         log.warning("no poll: the database is not available (%s)", type(error).__name__)
                     await asyncio.sleep(max(0, began + self.every - _now()))

@@ -13,7 +13,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from email_assistant.db.pool import Connection, Pool, Statement
-from email_assistant.work.pulse import Pulse
+from email_assistant.work.heartbeat import Heartbeat
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class Queue:
     def __init__(self, pool: Pool, url: str) -> None:
         self._pool = pool
         self._url = url
-        self.pulse: Final = Pulse()
+        self.heartbeat: Final = Heartbeat()
         """Of what this process does over and over with the queue."""
 
     async def decided(self, conn: Connection, thread_id: UUID, at: datetime | None) -> None:
@@ -115,7 +115,7 @@ class Queue:
         """
         from email_assistant.work.worker import work  # whose library takes long to load; most commands run no jobs
 
-        await work(self._url, handlers, works_as, self.pulse, slots=slots, stop_seconds=stop_seconds)
+        await work(self._url, handlers, works_as, self.heartbeat, slots=slots, stop_seconds=stop_seconds)
 
 
 def _advance(queue: str, thread_id: UUID) -> dict[str, object]:

@@ -14,7 +14,7 @@ from psycopg import AsyncConnection
 
 from email_assistant.db.pool import ListeningConnection, StoppablePool, session_settings
 from email_assistant.meters import measured
-from email_assistant.work.pulse import Pulse
+from email_assistant.work.heartbeat import Heartbeat
 from email_assistant.work.tasks import BACKGROUND, DECISIONS, MAILBOXES, Handlers
 
 log = logging.getLogger(__name__)
@@ -35,19 +35,19 @@ WorksAs = Callable[[int], Awaitable[None]]
 
 
 async def work(
-    url: str, handlers: Handlers, works_as: WorksAs, pulse: Pulse, *, slots: int, stop_seconds: float
+    url: str, handlers: Handlers, works_as: WorksAs, heartbeat: Heartbeat, *, slots: int, stop_seconds: float
 ) -> None:
     """Run jobs until cancelled; then those that run get `stop_seconds` to end, and are handed back after that.
 
     Args:
         works_as: told of each worker by the id that the queue knows it by, before its first job.
         slots: how many jobs on mail at a time.
-        pulse: told that the queues are asked for jobs.
+        heartbeat: told that the queues are asked for jobs.
     """
     # A pool of its own: the listener opens its connection with the pool's settings and names autocommit again, so
     # that it can't stand among them.
     connector = _Connector(
-        lambda queue: pulse.beat(_unasked(queue)),
+        lambda queue: heartbeat.beat(_unasked(queue)),
         pool_factory=StoppablePool,
         connection_class=ListeningConnection,
         conninfo=url,
@@ -60,11 +60,11 @@ async def work(
         _bind(app, handlers)
         async with asyncio.TaskGroup() as workers:  # which, unlike gather, waits for all when it is cancelled
             for queue, most in ((BACKGROUND, slots), (DECISIONS, _DECISION_SLOTS), (MAILBOXES, _MAILBOX_SLOTS)):
-                workers.create_task(_work(app, queue, works_as, pulse, most, stop_seconds))
+                workers.create_task(_work(app, queue, works_as, heartbeat, most, stop_seconds))
 
 
-async def _work(app: App, queue: str, works_as: WorksAs, pulse: Pulse, slots: int, stop_seconds: float) -> None:
-    pulse.expect(_unasked(queue), _UNASKED_SECONDS)
+async def _work(app: App, queue: str, works_as: WorksAs, heartbeat: Heartbeat, slots: int, stop_seconds: float) -> None:
+    heartbeat.expect(_unasked(queue), _UNASKED_SECONDS)
     busy = 0
     told: int | None = None
 
@@ -72,7 +72,7 @@ async def _work(app: App, queue: str, works_as: WorksAs, pulse: Pulse, slots: in
         nonlocal busy, told
         busy += 1
         if busy == slots:  # so nothing is asked for, which is as it should be
-            pulse.pause(_unasked(queue))
+            heartbeat.pause(_unasked(queue))
         try:
             if worker.worker_id is not None and worker.worker_id != told:
                 with suppress(psycopg.Error):  # all that it costs is that a dead one's jobs are shown for longer
@@ -82,7 +82,7 @@ async def _work(app: App, queue: str, works_as: WorksAs, pulse: Pulse, slots: in
                 return await job()
         finally:
             busy -= 1
-            pulse.beat(_unasked(queue))
+            heartbeat.beat(_unasked(queue))
 
     # A restart of the database makes a worker return as if it had been asked to.
     while True:

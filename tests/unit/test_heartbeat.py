@@ -2,7 +2,7 @@
 
 import pytest
 
-from email_assistant.work import pulse
+from email_assistant.work import heartbeat
 
 
 class Clock:
@@ -15,12 +15,12 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(pulse, "time", clock)
+    monkeypatch.setattr(heartbeat, "time", clock)
     return clock
 
 
 def test_a_beat_that_is_late_is_told_until_it_comes(clock: Clock) -> None:
-    beats = pulse.Pulse()
+    beats = heartbeat.Heartbeat()
     beats.expect("nobody looked", within=30)
     clock.now += 30
     assert beats.missed() == []
@@ -31,7 +31,7 @@ def test_a_beat_that_is_late_is_told_until_it_comes(clock: Clock) -> None:
 
 
 def test_what_pauses_is_not_missed_before_it_has_gone_on(clock: Clock) -> None:
-    beats = pulse.Pulse()
+    beats = heartbeat.Heartbeat()
     beats.expect("nobody looked", within=30)
     beats.pause("nobody looked")
     clock.now += 1000
@@ -42,7 +42,7 @@ def test_what_pauses_is_not_missed_before_it_has_gone_on(clock: Clock) -> None:
 
 
 def test_what_nobody_expects_is_not_missed(clock: Clock) -> None:
-    beats = pulse.Pulse()
+    beats = heartbeat.Heartbeat()
     beats.beat("nobody looked")
     clock.now += 1000
     assert beats.missed() == []

@@ -4,7 +4,7 @@ import math
 import time
 
 
-class Pulse:
+class Heartbeat:
     def __init__(self) -> None:
         self._within: dict[str, float] = {}
         self._last: dict[str, float] = {}
