@@ -149,12 +149,12 @@ class App:
 
 
 @asynccontextmanager
-async def open_app(settings: Settings, url: str, *, patience: float | None = None) -> AsyncIterator[App]:
-    """Open everything that every command needs, with the schema brought up to date. `patience`: seconds to wait while
-    another process does that; None: as long as it takes. Raises VaultError, BadFile, BadPlugin, UnusableDatabase."""
+async def open_app(settings: Settings, url: str, *, wait_seconds: float | None = None) -> AsyncIterator[App]:
+    """Open everything that every command needs, with the schema brought up to date. `wait_seconds`: for another
+    process that does so; None: as long as it takes. Raises VaultError, BadFile, BadPlugin, UnusableDatabase."""
     rules = RuleFiles(settings)
     rules.now()
-    await migrate(url, patience=patience)
+    await migrate(url, wait_seconds=wait_seconds)
     async with make_pool(url, size=20, idle_seconds=settings.lease_seconds) as pool:
         queue = Queue(pool, url)
         keys = secret_key(settings)

@@ -8,7 +8,7 @@ import typer
 from email_assistant.cli.context import AsJson, awaited, opened_database, out, print_json, say, when
 
 if TYPE_CHECKING:
-    from email_assistant.cli.patience import Patience
+    from email_assistant.cli.watchdog import Watchdog
     from email_assistant.db.backup import Backup
 
 
@@ -20,14 +20,14 @@ async def backup(
 
     The program may be at work meanwhile. Whoever has the file can read your mail: keep it as you would a password."""
     from email_assistant.app import open_app
-    from email_assistant.cli.patience import SECONDS, Patience
+    from email_assistant.cli.watchdog import SECONDS, Watchdog
     from email_assistant.db.backup import back_up
     from email_assistant.home import secret_key
 
-    with Patience() as patience, opened_database(patience) as (settings, url):
+    with Watchdog() as watchdog, opened_database(watchdog) as (settings, url):
         # Which makes, or brings up to date, what is backed up.
-        async with open_app(settings, url, patience=SECONDS):
-            patience.end()  # there may be much of it
+        async with open_app(settings, url, wait_seconds=SECONDS):
+            watchdog.end()  # there may be much of it
             size = back_up(url, {"secret_key": secret_key(settings)}, file)
     out.print(f"Wrote {file} ({size / 1_000_000:.1f} MB). It holds your keys: keep it safe.")
 
@@ -50,19 +50,19 @@ async def restore(
 
     With --check nothing here is touched, and the program may be at work: the backup is restored into an empty database
     of its own, opened, looked through and thrown away, and you are told how long that took."""
-    from email_assistant.cli.patience import Patience
+    from email_assistant.cli.watchdog import Watchdog
     from email_assistant.db.backup import read_backup
 
     if check and replace:
         raise typer.BadParameter("--check changes nothing, --replace does: give one of them")
-    with Patience() as patience:
-        patience.files(file.parent)
+    with Watchdog() as watchdog:
+        watchdog.files(file.parent)
         found = read_backup(file)
         if check:
-            patience.end()
+            watchdog.end()
             await _drill(file, found, as_json=as_json)
         else:
-            await _put_back(file, found, patience, replace=replace, as_json=as_json)
+            await _put_back(file, found, watchdog, replace=replace, as_json=as_json)
 
 
 async def _drill(file: Path, found: "Backup", *, as_json: bool) -> None:
@@ -84,21 +84,21 @@ async def _drill(file: Path, found: "Backup", *, as_json: bool) -> None:
     )
 
 
-async def _put_back(file: Path, found: "Backup", patience: "Patience", *, replace: bool, as_json: bool) -> None:
+async def _put_back(file: Path, found: "Backup", watchdog: "Watchdog", *, replace: bool, as_json: bool) -> None:
     import psycopg
 
     from email_assistant.app import open_app
-    from email_assistant.cli.patience import SECONDS
+    from email_assistant.cli.watchdog import SECONDS
     from email_assistant.db.restore import restore as put_back
     from email_assistant.home import check_secret_key, keep_secret_key
 
-    with opened_database(patience) as (settings, url):
+    with opened_database(watchdog) as (settings, url):
         check_secret_key(settings, found.keys["secret_key"])
         psycopg.connect(url).close()  # or it is said that the database does not answer
-        patience.end()  # there may be much to put back
-        await put_back(url, file, replace=replace, patience=SECONDS)
+        watchdog.end()  # there may be much to put back
+        await put_back(url, file, replace=replace, wait_seconds=SECONDS)
         keep_secret_key(settings, found.keys["secret_key"])
-        async with open_app(settings, url, patience=SECONDS) as app:
+        async with open_app(settings, url, wait_seconds=SECONDS) as app:
             addresses = [account.address for account in await app.accounts.of_user(app.user_id)]
     if as_json:
         print_json({"accounts": addresses, "created_at": found.created_at})

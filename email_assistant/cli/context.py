@@ -23,7 +23,7 @@ from email_assistant.errors import AssistantError
 
 if TYPE_CHECKING:
     from email_assistant.app import App
-    from email_assistant.cli.patience import Patience
+    from email_assistant.cli.watchdog import Watchdog
     from email_assistant.settings import Settings
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
@@ -107,11 +107,11 @@ async def opened(*, keep: bool = False) -> AsyncIterator["App"]:
     """The app for one command; a daemon that runs beside it shares its database. `keep`: for a command that stays:
     start the embedded database again whenever the daemon has left with it."""
     from email_assistant.app import open_app
-    from email_assistant.cli.patience import SECONDS, Patience
+    from email_assistant.cli.watchdog import SECONDS, Watchdog
 
-    with Patience() as patience, opened_database(patience, keep=keep) as (settings, url):
-        async with open_app(settings, url, patience=None if keep else SECONDS) as app:
-            patience.working(url)
+    with Watchdog() as watchdog, opened_database(watchdog, keep=keep) as (settings, url):
+        async with open_app(settings, url, wait_seconds=None if keep else SECONDS) as app:
+            watchdog.working(url)
             yield app
 
 
@@ -125,23 +125,23 @@ async def opened_for(account: str | None) -> AsyncIterator["App"]:
 
 
 @contextmanager
-def opened_database(patience: "Patience", *, keep: bool = False) -> Iterator[tuple["Settings", str]]:
+def opened_database(watchdog: "Watchdog", *, keep: bool = False) -> Iterator[tuple["Settings", str]]:
     """The settings, and the URL of the database that they name, neither of which is waited for without an end. `keep`:
     as of `opened`."""
-    from email_assistant.cli.patience import SECONDS, short_of_locks
+    from email_assistant.cli.watchdog import SECONDS, short_of_locks
     from email_assistant.db.embedded import START_SECONDS
     from email_assistant.home import database
 
-    patience.files(os.environ.get("EMAIL_ASSISTANT_HOME", "~/.email-assistant"))
+    watchdog.files(os.environ.get("EMAIL_ASSISTANT_HOME", "~/.email-assistant"))
     settings = load_settings()
     if not settings.database_url:
-        patience.server(settings.folder, START_SECONDS + SECONDS)
+        watchdog.server(settings.folder, START_SECONDS + SECONDS)
     with database(settings, keep=keep) as given:
         url = given if keep else short_of_locks(given)
         if keep:
-            patience.end()
+            watchdog.end()
         else:
-            patience.opening(settings.folder, url)
+            watchdog.opening(settings.folder, url)
         yield settings, url
 
 

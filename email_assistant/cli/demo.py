@@ -19,7 +19,7 @@ from email_assistant.accounts.vault import keep_secret
 from email_assistant.app import App, open_app
 from email_assistant.cli.context import CommandError, err, out, print_json
 from email_assistant.cli.door import opened_door
-from email_assistant.cli.serve import bound, patience, serve, signals_heeded, until_stopped
+from email_assistant.cli.serve import bound, serve, signals_heeded, stop_seconds, until_stopped
 from email_assistant.daemon import Daemon, open_daemon
 from email_assistant.db.embedded import try_lock
 from email_assistant.google.account import address_of
@@ -136,10 +136,12 @@ async def run_demo(
                         serving = serve(app, door, host)
                         if exit_when_idle:
                             ending = _until_idle(daemon, answer, inbox_url, as_json=as_json)
-                            await until_stopped(stop, daemon.run(), serving, ending, patience=patience(settings))
+                            await until_stopped(
+                                stop, daemon.run(), serving, ending, stop_seconds=stop_seconds(settings)
+                            )
                         else:
                             parts = (daemon.run(), serving, _answering(app, answer), _showing(app))
-                            await until_stopped(stop, *parts, patience=patience(settings))
+                            await until_stopped(stop, *parts, stop_seconds=stop_seconds(settings))
 
 
 @asynccontextmanager

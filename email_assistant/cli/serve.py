@@ -18,7 +18,7 @@ from email_assistant.app import App, open_app, open_chat
 from email_assistant.cli.context import NO_MODEL, CommandError, err, load_settings, out, say, tell
 from email_assistant.cli.door import Door, opened_door
 from email_assistant.cli.follow import follow, introduce
-from email_assistant.cli.patience import Patience
+from email_assistant.cli.watchdog import Watchdog
 from email_assistant.daemon import open_daemon
 from email_assistant.home import api_token, bring_up_to_date, database
 from email_assistant.plugins import sites
@@ -56,7 +56,7 @@ async def run_up(host: str, port: int, *, no_token: bool) -> None:
             with signals_heeded() as stop:
                 _welcome(settings, door, host)
                 work = (daemon.run(), serve(app, door, host), _tell_what_happens(app))
-                await until_stopped(stop, *work, patience=patience(settings))
+                await until_stopped(stop, *work, stop_seconds=stop_seconds(settings))
 
 
 async def run_api(host: str, port: int, *, no_token: bool) -> None:
@@ -67,7 +67,7 @@ async def run_api(host: str, port: int, *, no_token: bool) -> None:
         async with _opened(settings) as app:
             with signals_heeded() as stop:
                 _welcome(settings, door, host)
-                await until_stopped(stop, serve(app, door, host), patience=patience(settings))
+                await until_stopped(stop, serve(app, door, host), stop_seconds=stop_seconds(settings))
 
 
 async def run_scheduler() -> None:
@@ -78,7 +78,7 @@ async def run_scheduler() -> None:
             with signals_heeded() as stop:
                 out.print("Scheduling. Ctrl-C stops.")
                 work = (daemon.schedule(), *_monitoring(app, listener))
-                await until_stopped(stop, *work, patience=patience(settings))
+                await until_stopped(stop, *work, stop_seconds=stop_seconds(settings))
 
 
 async def run_worker() -> None:
@@ -89,7 +89,7 @@ async def run_worker() -> None:
             with signals_heeded() as stop:
                 out.print("Working. Ctrl-C stops.")
                 work = (daemon.work(), *_monitoring(app, listener))
-                await until_stopped(stop, *work, patience=patience(settings))
+                await until_stopped(stop, *work, stop_seconds=stop_seconds(settings))
 
 
 @contextmanager
@@ -114,7 +114,7 @@ def _monitoring(app: App, listener: socket.socket | None) -> list[Coroutine[Any,
 @asynccontextmanager
 async def _opened(settings: Settings) -> AsyncIterator[App]:
     """The app of what stays: it waits for its database, and says so."""
-    with Patience() as waiting, database(settings, keep=True) as url:
+    with Watchdog() as waiting, database(settings, keep=True) as url:
         waiting.staying(url)
         await bring_up_to_date(settings, url)
         async with open_app(settings, url) as app:
@@ -146,9 +146,9 @@ def signals_heeded() -> Iterator[asyncio.Event]:
             loop.remove_signal_handler(number)
 
 
-async def until_stopped(stop: asyncio.Event, *work: Coroutine[Any, Any, None], patience: float) -> None:
+async def until_stopped(stop: asyncio.Event, *work: Coroutine[Any, Any, None], stop_seconds: float) -> None:
     """Run all of it until one part ends or `stop` is set. What runs is finished, or handed back, before this returns.
-    `stop`: of `signals_heeded`; `patience`: seconds that stopping in good order may take."""
+    `stop`: of `signals_heeded`; `stop_seconds`: seconds that stopping in good order may take."""
     # Three hundred thousand objects, which all stay: to look through them for garbage holds everything up for 200 ms.
     gc.freeze()
     tasks = [asyncio.ensure_future(part) for part in work]
@@ -160,7 +160,7 @@ async def until_stopped(stop: asyncio.Event, *work: Coroutine[Any, Any, None], p
     finally:  # also where Ctrl-C came just before our handlers did, and asyncio's own cancels us here
         stopping.cancel()
         trimming.cancel()
-        await _end(tasks, patience)
+        await _end(tasks, stop_seconds)
     ended = await asyncio.gather(*tasks, return_exceptions=True)
     for outcome in ended:
         if isinstance(outcome, Exception):
@@ -189,11 +189,11 @@ async def _tell_what_happens(app: App) -> None:
     await follow(app)
 
 
-async def _end(tasks: Collection[asyncio.Task[None]], patience: float) -> None:
+async def _end(tasks: Collection[asyncio.Task[None]], stop_seconds: float) -> None:
     """Cancel, and wait for what runs. What does not end in time is left as if the process had been killed."""
     for task in tasks:
         task.cancel()
-    _, left = await asyncio.wait(tasks, timeout=patience)
+    _, left = await asyncio.wait(tasks, timeout=stop_seconds)
     if left:
         err.print("Not all of it stopped in time; the next start goes on with what is left.")
         os._exit(130)
@@ -262,7 +262,7 @@ def bound(host: str, port: int, others: str = "--host, --port") -> Iterator[sock
         yield listener
 
 
-def patience(settings: Settings) -> float:
+def stop_seconds(settings: Settings) -> float:
     """Seconds that the program may take to stop: what runs gets `stop_seconds`, the rest is for what must be told."""
     return settings.stop_seconds + 5
 

@@ -72,11 +72,11 @@ async def rotate_key() -> None:
 
     from email_assistant.accounts.vault import encrypt_anew, keys_of
     from email_assistant.app import open_app
-    from email_assistant.cli.patience import SECONDS, Patience
+    from email_assistant.cli.watchdog import SECONDS, Watchdog
     from email_assistant.db.restore import until_at_rest
     from email_assistant.home import keep_secret_key, new_secret_key, secret_key
 
-    with Patience() as patience, opened_database(patience) as (settings, url):
+    with Watchdog() as watchdog, opened_database(watchdog) as (settings, url):
         keys, is_set = keys_of(secret_key(settings)), settings.secret_key is not None
         if is_set and len(keys) == 1:
             raise CommandError(_HOW)
@@ -86,7 +86,7 @@ async def rotate_key() -> None:
             if len(keys) == 1:
                 keys = [new_secret_key(), *keys]
                 keep_secret_key(settings, ",".join(keys))  # so that one that is killed here can be run again
-        async with open_app(settings, url, patience=SECONDS) as app:
+        async with open_app(settings, url, wait_seconds=SECONDS) as app:
             count = await encrypt_anew(app.pool, app.vault)
         keep_secret_key(settings, keys[0])
     what = "1 login or address" if count == 1 else f"{count} logins and addresses"

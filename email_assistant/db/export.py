@@ -77,7 +77,7 @@ _OF_PERSON: Final[Mapping[str, str]] = {
     "store": "split_part(t.prefix, '.', 2) in (select id::text from accounts where user_id = %(user)s)",
 }
 _AT_ONCE: Final = 200  # rows
-_PATIENCE: Final = "10min"  # for whoever takes it to take the next piece
+_IDLE_TIMEOUT: Final = "10min"  # for whoever takes it to take the next piece
 
 Opens = Callable[[str], AbstractContextManager[IO[bytes]]]
 """Opens one of its files, to be written."""
@@ -88,7 +88,7 @@ async def export(pool: Pool, user_id: UUID, version: str, opens: Opens) -> Async
     counts: dict[str, int] = {}
     async with pool.connection() as conn, conn.transaction():
         await conn.execute("set transaction isolation level repeatable read, read only")
-        await conn.execute(f"set local idle_in_transaction_session_timeout = '{_PATIENCE}'".encode())
+        await conn.execute(f"set local idle_in_transaction_session_timeout = '{_IDLE_TIMEOUT}'".encode())
         for table in EXPORTED:
             counts[table] = 0
             with opens(f"{table}.jsonl") as file:

@@ -52,12 +52,12 @@ async def is_ours(conn: pool.Connection) -> bool:
     return row is not None and row["hash"] == schema_hash()
 
 
-async def migrate(url: str, *, schema: str = pool.SCHEMA, patience: float | None = None) -> None:
+async def migrate(url: str, *, schema: str = pool.SCHEMA, wait_seconds: float | None = None) -> None:
     """Make what is missing, once, whichever process comes first. Safe to call at every start.
 
     Args:
         schema: where all tables are, or are made.
-        patience: seconds to wait for another process that is at it; None: as long as it takes.
+        wait_seconds: seconds to wait for another process that is at it; None: as long as it takes.
 
     Raises:
         DatabaseAway: it can't be reached.
@@ -69,7 +69,7 @@ async def migrate(url: str, *, schema: str = pool.SCHEMA, patience: float | None
             _check_version(conn)
             if await _is_complete(conn):
                 return
-            async with _exclusively(conn, patience):
+            async with _exclusively(conn, wait_seconds):
                 await _create_schema(conn, schema)
                 await _make_ours(conn)
                 await _apply_procrastinate(conn)
@@ -140,20 +140,19 @@ async def _connect(url: str, schema: str) -> AsyncIterator[pool.Connection]:
 
 
 @asynccontextmanager
-async def _exclusively(conn: pool.Connection, patience: float | None) -> AsyncIterator[None]:
+async def _exclusively(conn: pool.Connection, wait_seconds: float | None) -> AsyncIterator[None]:
     # Polled, because a session that waits inside pg_advisory_lock holds a snapshot, and LangGraph's
     # CREATE INDEX CONCURRENTLY waits for every older snapshot: the two would wait for each other.
     try:
-        async with asyncio.timeout(patience):
+        async with asyncio.timeout(wait_seconds):
             while True:
                 row = await (await conn.execute("select pg_try_advisory_lock(%s) as ours", (_LOCK,))).fetchone()
                 if row and row["ours"]:
                     break
                 await asyncio.sleep(0.1)
     except TimeoutError:
-        raise pool.UnusableDatabase(
-            f"another process has been bringing the database up to date for {patience:.0f} s; try again once it is done"
-        ) from None
+        busy = f"another process has been bringing the database up to date for {wait_seconds:.0f} s"
+        raise pool.UnusableDatabase(f"{busy}; try again once it is done") from None
     try:
         yield
     finally:

@@ -89,16 +89,16 @@ delete from presences;
 """
 
 
-async def restore(url: str, source: Path, *, replace: bool, patience: float | None = None) -> None:
+async def restore(url: str, source: Path, *, replace: bool, wait_seconds: float | None = None) -> None:
     """Put a backup in place of what the database holds: all of it, or nothing. `replace`: even if accounts are
-    connected there; `patience`: seconds to wait for another process that brings tables up to date; None: as long as it
-    takes. Raises BackupError, AtWork: nothing was changed."""
+    connected there; `wait_seconds`: for another process that brings tables up to date; None: as long as it takes.
+    Raises BackupError, AtWork: nothing was changed."""
     read_backup(source)
     with _alone(url) as conn, _explained(source):
         await until_at_rest(conn)
         _check_accounts(conn, replace=replace)
         try:
-            await migrate(url, schema=_BESIDE, patience=patience)
+            await migrate(url, schema=_BESIDE, wait_seconds=wait_seconds)
             await asyncio.to_thread(_fill, url, source)
             await until_at_rest(conn)  # the connections of that may be seen for a moment longer
             await asyncio.to_thread(_put_in_place, url, replace=replace)

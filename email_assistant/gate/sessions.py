@@ -103,7 +103,7 @@ class OnHold:
 
     item: UUID
     """By which they are asked."""
-    patience: timedelta
+    timeout: timedelta
     """How long the client still waits."""
     holder: int | None
     """The process that keeps it waiting; None: others can't tell whether that is there."""
@@ -203,7 +203,7 @@ class GateSessions:
             "external": entry.external,
             "cleared": entry.cleared,
             "item": held.item if held else None,
-            "patience": held.patience if held else None,
+            "timeout": held.timeout if held else None,
             "holder": held.holder if held else None,
         }
         await conn.execute(_SQL["begin"].encode(), row)

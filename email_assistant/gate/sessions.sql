@@ -31,7 +31,7 @@ insert into gate_begun (user_id, session_id, call_id, tool, arguments, agent_nam
                         external, cleared, item_id, waits_until, holder)
 values ((select user_id from gate_sessions where id = %(session)s), %(session)s, %(call)s, %(tool)s, %(arguments)s,
         %(agent_name)s, %(agent_type)s, %(verdict)s, %(reason)s, %(labels)s, %(external)s,
-        %(cleared)s, %(item)s, clock_timestamp() + %(patience)s, %(holder)s)
+        %(cleared)s, %(item)s, clock_timestamp() + %(timeout)s, %(holder)s)
 
 -- name: block
 insert into gate_ended (user_id, session_id, call_id, status, reason)

@@ -23,7 +23,7 @@ from email_assistant.web.errors import documented
 from email_assistant.web.routers import Assistant, for_anybody, for_programs
 
 _BY = "agent inbox"
-_PATIENCE = timedelta(seconds=2)
+_ANSWERS_WITHIN = timedelta(seconds=2)
 """How long a stream follows a run. What a run does, it does without anybody who watches."""
 _LOOK_SECONDS = 0.1
 
@@ -169,9 +169,9 @@ async def _speaks_of_another(threads: Threads, thread_id: UUID, given: wire.Huma
 
 
 async def _progress(threads: Threads, item: Item) -> AsyncIterator[str]:
-    """What the run does, until it rests or the patience ends; the end of an undo window is not waited for."""
+    """What the run does, until it rests or the time is over; the end of an undo window is not waited for."""
     yield _started(wire.node_of(item), item)
-    until = datetime.now(UTC) + _PATIENCE
+    until = datetime.now(UTC) + _ANSWERS_WITHIN
     acts = False
     while (item.undo_until or until) <= until:
         with CancelScope(shield=True):  # as for `web/events.py`

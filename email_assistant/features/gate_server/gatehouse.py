@@ -120,8 +120,8 @@ class WaitingCalls(Listener):
 
 log = logging.getLogger(__name__)
 
-PATIENCE: Final = 30.0  # seconds that a client waits that does not say how long, as `open_edison` does
-MOST_PATIENCE: Final = 3600.0
+WAIT_SECONDS: Final = 30.0  # seconds that a client waits that does not say how long, as `open_edison` does
+MOST_SECONDS: Final = 3600.0
 _EARLIER: Final = 1.0  # seconds before the client gives up, at which it is answered; of a short wait, a fifth
 _KEEP_SECONDS: Final = 10.0
 _STOPPED: Final = "the person has stopped everything"
@@ -135,7 +135,7 @@ class Begun:
     name: str
     arguments: str | None
     """As JSON; anything else can't be read."""
-    patience: float
+    timeout: float
     """Seconds that the client waits."""
     agent_name: str | None = None
     agent_type: str | None = None
@@ -196,7 +196,7 @@ class Gatehouse:
         """
         tool = normalised(begun.name)
         call = proposed(tool, self._rules.now().labels, begun.arguments)
-        asked = AskedCall(tool, call, uuid4().hex, uuid4(), _now() + _patience(begun))
+        asked = AskedCall(tool, call, uuid4().hex, uuid4(), _now() + _timeout(begun))
         with ExitStack() as waiting:
             verdict = await self._judge(begun, asked, waiting)
             if verdict.do == "ask":
@@ -329,9 +329,9 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def _patience(begun: Begun) -> float:
+def _timeout(begun: Begun) -> float:
     """Seconds until it is answered at the latest: before its client, which may count from earlier, gives up."""
-    seconds = min(begun.patience, MOST_PATIENCE)
+    seconds = min(begun.timeout, MOST_SECONDS)
     return seconds - min(_EARLIER, seconds / 5)
 
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 
 from email_assistant.app import App
 from email_assistant.cli.context import tell
-from email_assistant.features.gate_server.gatehouse import PATIENCE, Begun, Gatehouse
+from email_assistant.features.gate_server.gatehouse import WAIT_SECONDS, Begun, Gatehouse
 from email_assistant.features.gate_server.sessions_db import sessions_db
 from email_assistant.home import agent_key
 from email_assistant.plugins import Site
@@ -145,7 +145,7 @@ async def begin_call(gate: Asked, given: BeginIn, request: Request) -> BegunOut:
     `timeout_s` (30 seconds, if it is left out) is over. Only `ok: true` with `approved: true` lets it be made."""
     session = given.session_id or str(uuid4())
     begun = Begun(
-        session, given.name, given.args_summary, given.timeout_s or PATIENCE, given.agent_name, given.agent_type
+        session, given.name, given.args_summary, given.timeout_s or WAIT_SECONDS, given.agent_name, given.agent_type
     )
     try:
         found = await gate.begin(begun, partial(_left, request))

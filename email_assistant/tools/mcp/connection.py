@@ -85,7 +85,7 @@ class Connection:
     name: str
     server: ServerConfig | InProcess
     seconds: float  # for each call
-    patience: float  # for connecting, in seconds
+    connect_seconds: float  # for connecting, in seconds
     on_change: Callable[[], None]  # called when the server says that its tools have changed
     folder: Path = Path("/")  # where its process runs, if it is one
     ended: str | None = None  # why it can't be used any more
@@ -287,7 +287,7 @@ class Connection:
         """Enter the session, wait for its end, and leave it: all in this task."""
         try:
             async with AsyncExitStack() as stack:
-                async with asyncio.timeout(self.patience):
+                async with asyncio.timeout(self.connect_seconds):
                     session = await stack.enter_async_context(self._entered())
                     await session.initialize()
                 ready.set_result(session)
@@ -311,7 +311,7 @@ class Connection:
             case BaseExceptionGroup():
                 return self._why(error.exceptions[0])
             case TimeoutError():
-                return f"it did not answer within {self.patience:g} s"
+                return f"it did not answer within {self.connect_seconds:g} s"
             case FileNotFoundError() | PermissionError():
                 return f"its command can't be started ({error.strerror})"
             case BadPlugin():

@@ -210,8 +210,8 @@ class Servers:
     ) -> Connection:
         """Raises ServerDown."""
         if server is not None:
-            patience = server.timeout_seconds if server.url else max(server.timeout_seconds, _START_SECONDS)
-            connection = Connection(name, server, server.timeout_seconds, patience, on_change, self._folder)
+            connect_seconds = server.timeout_seconds if server.url else max(server.timeout_seconds, _START_SECONDS)
+            connection = Connection(name, server, server.timeout_seconds, connect_seconds, on_change, self._folder)
         elif account_id and name in self._builtin:
             connection = Connection(
                 name, lambda: self._builtin[name](account_id), _OWN_SECONDS, _OWN_SECONDS, on_change

@@ -33,7 +33,7 @@ async def serve(
 ) -> None:
     """Serve the tools of one account, to the process that started this or over HTTP."""
     from email_assistant.app import open_app, own_servers
-    from email_assistant.cli.serve import bound, patience, signals_heeded, until_stopped
+    from email_assistant.cli.serve import bound, signals_heeded, stop_seconds, until_stopped
     from email_assistant.home import database
     from email_assistant.telemetry import log_to_stderr
     from email_assistant.tools.own.mailbox import account_served
@@ -49,7 +49,7 @@ async def serve(
             server = await ours[what](served.id)
             serving = serve_stdio(server) if listener is None else serve_http(settings, server, listener, host)
             with signals_heeded() as stop:
-                await until_stopped(stop, serving, patience=patience(settings))
+                await until_stopped(stop, serving, stop_seconds=stop_seconds(settings))
 
 
 if __name__ == "__main__":

@@ -525,7 +525,7 @@ class TestAnswers:
     async def test_the_stream_ends_when_the_run_rests(
         self, open_home: OpenHome, google: Google, model: Model, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(routes, "_PATIENCE", timedelta(minutes=5))
+        monkeypatch.setattr(routes, "_ANSWERS_WITHIN", timedelta(minutes=5))
         model.script([[reply("One.")], [reply("Two.")]])
         async with open_home(undo_seconds=0) as home, served(home) as root, browser(root) as app, home.at_work():
             google.deliver(BOB, "Lunch?", "Does Friday suit you?")

@@ -22,7 +22,7 @@ SECONDS = 10.0
 _LOOK_SECONDS = 5.0  # Commands that are done within this time are not watched at all. Two looks make `SECONDS`.
 
 
-class Patience:
+class Watchdog:
     """Ends the process with status 1 and a line once what is expected has not answered for a while."""
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Patience:
         self._expect(_never, "", math.inf)
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self._watch, name="patience", daemon=True).start()
+        threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
