@@ -30,7 +30,7 @@ _WORD: Final = re.compile(r"[^\W\d_]+")
 _SQL = statements("work", "outcomes.sql", held=HELD)
 
 
-class OneForAll(Generic[T]):
+class Coalesced(Generic[T]):
     """Each gets what was begun after they asked, so nobody misses what was there by then."""
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ class Outcomes:
     def __init__(self, pool: Pool, conversations: "Conversations") -> None:
         self._pool = pool
         self._conversations = conversations
-        self._settled: defaultdict[UUID, OneForAll[None]] = defaultdict(OneForAll)
+        self._settled: defaultdict[UUID, Coalesced[None]] = defaultdict(Coalesced)
 
     async def settle(self, account_id: UUID) -> None:
         """Note what has become known of an account's mails."""

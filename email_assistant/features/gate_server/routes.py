@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 
 from email_assistant.app import App
 from email_assistant.cli.context import tell
-from email_assistant.features.gate_server.gatehouse import WAIT_SECONDS, Begun, Gatehouse
+from email_assistant.features.gate_server.agent_calls import WAIT_SECONDS, AgentCalls, Begun
 from email_assistant.features.gate_server.sessions_db import sessions_db
 from email_assistant.home import agent_key
 from email_assistant.plugins import Site
@@ -59,20 +59,20 @@ def _key(settings: Settings) -> str | None:
 
 @asynccontextmanager
 async def _serving(app: App) -> AsyncIterator[None]:
-    gatehouse = app.part(Gatehouse)
-    keeping = asyncio.create_task(gatehouse.keep())
+    agent_calls = app.part(AgentCalls)
+    keeping = asyncio.create_task(agent_calls.keep())
     try:
         yield
     finally:
         keeping.cancel()
-        await gatehouse.aclose()
+        await agent_calls.aclose()
 
 
-async def _asked(app: Assistant) -> Gatehouse:
-    return app.part(Gatehouse)
+async def _asked(app: Assistant) -> AgentCalls:
+    return app.part(AgentCalls)
 
 
-Asked = Annotated[Gatehouse, Depends(_asked)]
+Asked = Annotated[AgentCalls, Depends(_asked)]
 
 
 class SessionIn(BaseModel):

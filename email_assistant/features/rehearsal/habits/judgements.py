@@ -13,7 +13,7 @@ from email_assistant.db.statements import statements
 from email_assistant.db.values import time_in_json
 from email_assistant.features.rehearsal.habits.learned import Foretold, Truth
 from email_assistant.features.rehearsal.habits.proof import Judgement, Proof, prove, take
-from email_assistant.work.outcomes import OneForAll
+from email_assistant.work.outcomes import Coalesced
 
 _BEGINNING: Final[tuple[datetime | str, str]] = ("-infinity", "")
 _TEACHES = "j.known_by <> 'silence' or j.checked or not j.decided"
@@ -99,7 +99,7 @@ class Judgements:
         self._pool = pool
         self._proofs: dict[UUID, _Proving] = {}
         # One at a time, so that no case counts twice.
-        self._looks: defaultdict[UUID, OneForAll[Basis]] = defaultdict(OneForAll)
+        self._looks: defaultdict[UUID, Coalesced[Basis]] = defaultdict(Coalesced)
 
     async def basis(self, account_id: UUID) -> Basis:
         """By all that is known now. A proof goes on from what the judgements before proved: of years of them, most are

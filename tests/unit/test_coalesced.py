@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from email_assistant.work.outcomes import OneForAll
+from email_assistant.work.outcomes import Coalesced
 
 
 async def test_it_is_done_once_for_all_who_ask_while_it_is_done() -> None:
-    shared, begun, go_on = OneForAll[int](), list[int](), asyncio.Event()
+    shared, begun, go_on = Coalesced[int](), list[int](), asyncio.Event()
 
     async def do() -> int:
         begun.append(len(begun) + 1)
@@ -28,7 +28,7 @@ async def test_it_is_done_once_for_all_who_ask_while_it_is_done() -> None:
 
 
 async def test_a_fault_is_only_theirs_who_met_it() -> None:
-    shared = OneForAll[int]()
+    shared = Coalesced[int]()
 
     async def fail() -> int:
         await asyncio.sleep(0)

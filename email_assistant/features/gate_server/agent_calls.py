@@ -168,7 +168,7 @@ class NoCall(AssistantError):
     status = NoItem.status
 
 
-class Gatehouse:
+class AgentCalls:
     def __init__(self, app: App) -> None:
         self.sessions = GateSessions(app.pool)
         self._pool = app.pool
