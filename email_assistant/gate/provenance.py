@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import chain, pairwise, product
 from typing import Final, Literal
 
-from email_assistant.gate import figures, moments
+from email_assistant.gate import amounts, dates
 from email_assistant.gate.names import Words, spoken
 from email_assistant.gate.plain import folded, plain
 from email_assistant.gate.spans import Kind, Span, scan, words_of
@@ -112,7 +112,7 @@ def read(
     keys = {(span.kind, key) for span in found if span.kind != "sentence" for key in _said(span, day)}
     if day:
         keys |= {("date", key) for key in _of_day(day)}
-    for number in figures.numbers(plain(_without(text, found)).text):
+    for number in amounts.numbers(plain(_without(text, found)).text):
         keys |= {("amount", f"{number}?"), ("code", number), ("account", number)}
     if by == "person":
         keys |= {("name", key) for key in spoken(plain(text).text)}
@@ -145,7 +145,7 @@ def holders(value: str, sources: Iterable[Source]) -> list[Source]:
     where a letter goes."""
     value = address_of(value) if is_recipient(value) else value.strip()
     if _NUMBER.fullmatch(value):
-        number = {value, figures.numbers(value)[0]}
+        number = {value, amounts.numbers(value)[0]}
         return [source for source in sources if not source.keys.isdisjoint(product(_NUMBERS, number))]
     found = [span for span in scan(value, None) if span.kind != "sentence"]
     exact = [span for span in found if span.kind in _EXACT]
@@ -227,7 +227,7 @@ def _quoting(grams: frozenset[str], quoted: Sequence[tuple[Source, frozenset[str
 def _holding(span: Span, sources: Sequence[Source]) -> list[Source]:
     asked = [(span.kind, key) for key in _asked(span)]
     if span.key.isdigit() and span.kind in ("amount", "code"):  # alone, or spelled, a number may be any of these
-        asked += [("code", span.key), ("amount", span.key), ("account", span.key), ("phone", figures.last(span.key))]
+        asked += [("code", span.key), ("amount", span.key), ("account", span.key), ("phone", amounts.last(span.key))]
     if len(asked) == 1:
         held = [source for source in sources if asked[0] in source.keys]
     else:
@@ -246,12 +246,12 @@ def _said(span: Span, day: date | None) -> Iterator[str]:
             yield "*"
             yield from _said_of_date(span.key, day)
         case "time":
-            if other := moments.later(span.key, span.text):
+            if other := dates.later(span.key, span.text):
                 yield other
         case "amount":
             yield span.key.rpartition(" ")[2] + ("" if " " in span.key else "?")
         case "phone":
-            yield figures.international(span.text) or f"{span.key}?"
+            yield amounts.international(span.text) or f"{span.key}?"
         case "link":
             yield span.key.partition("/")[0].partition("?")[0].partition("#")[0]
         case _:
@@ -259,7 +259,7 @@ def _said(span: Span, day: date | None) -> Iterator[str]:
 
 
 def _said_of_date(key: str, day: date | None) -> Iterator[str]:
-    near = list(moments.dates_near(key, day))
+    near = list(dates.dates_near(key, day))
     for found in near:
         yield from _of_day(found)
     for reading in key.split("|"):
@@ -294,13 +294,13 @@ def _asked(span: Span) -> Iterator[str]:
                     yield "*"
         case "time":
             yield span.key
-            if other := moments.later(span.key, span.text):
+            if other := dates.later(span.key, span.text):
                 yield other
         case "amount":
             yield span.key
             yield f"{span.key.rpartition(' ')[2]}?"
         case "phone":
-            whole = figures.international(span.text)
+            whole = amounts.international(span.text)
             yield whole or span.key
             if whole:
                 yield f"{span.key}?"

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
-from email_assistant.gate import figures, moments, names
+from email_assistant.gate import amounts, dates, names
 from email_assistant.gate.names import Words
 from email_assistant.gate.plain import folded, plain
 from email_assistant.gate.vocabulary import (
@@ -171,7 +171,7 @@ class _Finder:
                 key = "".join(DIGITS[words.folded[number]] for number in run)
                 self._take(words.starts[run[0]], words.ends[run[-1]], "code", key)
 
-    def _figure(self, figure: figures.Figure) -> bool:
+    def _figure(self, figure: amounts.Figure) -> bool:
         return self._take(figure.start, figure.end, figure.kind, figure.key)
 
     def _figures(self) -> None:
@@ -190,22 +190,22 @@ class _Finder:
             head -= 1
         if head == at and not _TOKEN_BEGINS.match(self.text, at):
             return False
-        token = figures.token_at(self.text, head) if folded(self.text[head:at]) not in CURRENCIES else None
+        token = amounts.token_at(self.text, head) if folded(self.text[head:at]) not in CURRENCIES else None
         return token is not None and self._figure(token)
 
     def _is_hyphen(self, at: int) -> bool:
         return self.text[at] in "-_" and self.text[at - 1 : at].isalnum()
 
     def _moment(self, at: int) -> bool:
-        if (found := moments.date_at(self.text, at)) and self._take(found.start, found.end, "date", found.key):
+        if (found := dates.date_at(self.text, at)) and self._take(found.start, found.end, "date", found.key):
             return True
-        if (phone := figures.phone_at(self.text, at)) and self._figure(phone):
+        if (phone := amounts.phone_at(self.text, at)) and self._figure(phone):
             return True
-        clock = moments.time_at(self.text, at)
+        clock = dates.time_at(self.text, at)
         return clock is not None and self._take(clock.start, clock.end, "time", clock.key)
 
     def _other_figure(self, at: int) -> bool:
-        figure = figures.figure_at(self.text, at)
+        figure = amounts.figure_at(self.text, at)
         return figure is not None and self._figure(figure)
 
     def _telling(self, words: Words) -> None:
@@ -215,7 +215,7 @@ class _Finder:
                 continue
             start, end = words.starts[number], words.ends[number]
             before = words.folded[max(0, number - 1) : number]
-            if said in SECRETS and (code := figures.code_after(self.text, end)):
+            if said in SECRETS and (code := amounts.code_after(self.text, end)):
                 self._figure(code)
             elif key := _weekday(said):
                 self._take(start, end, "date", key)

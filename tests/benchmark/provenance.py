@@ -18,7 +18,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from email_assistant.gate import figures, moments, names, provenance, spans
+from email_assistant.gate import names, provenance, spans
 from email_assistant.gate.provenance import Fact, Source
 from tests.benchmark.letters import FIRST, LAST, SAY, Templates, ascii_name, invent, templates
 from tests.benchmark.measured import spread
@@ -27,7 +27,7 @@ SEEDS = {"tuning": 11, "held-out": 7919, "fresh": 104_729}
 ME, MY_NAME = "robin.keller@example.org", ("Robin", "Keller")
 _PLACE = re.compile(r"\{([a-z])(\d)\}")
 _WORDS = 2000
-_MODULES = (spans, names, moments, figures)
+_MODULES = (spans, names, dates, amounts)
 _LOOKING = (spans._AROUND, names._WORD, spans._DIGITS, spans._END)
 _UNSEEN = 3
 """Other threads that each draft's recipients have not seen."""

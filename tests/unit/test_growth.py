@@ -22,7 +22,7 @@ from email_assistant.errors import AssistantError
 from email_assistant.features.rehearsal.habits import facts as triage_facts
 from email_assistant.features.rehearsal.habits.correspondence import Correspondence
 from email_assistant.features.rehearsal.habits.pairing import Pairing
-from email_assistant.gate import answers, figures, provenance, spans
+from email_assistant.gate import amounts, answers, provenance, spans
 from email_assistant.gate.answers import answer
 from email_assistant.gate.call import Labels, Proposed, Subject
 from email_assistant.gate.doubt import Doubt
@@ -296,7 +296,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "a call that changes": lambda text: judged(text, CHANGE, id=text, name=text, amount=text),
     "a name": lambda text: (called(text), words(text), is_asked_for("send_it", "send", [words(text)])),
     "what they mean": lambda text: Spoken.of([source(text, "person")]).means_any(f"{text[:20]} Bob"),
-    "a code": lambda text: (figures.code_after(text, 0), figures.numbers(text)),
+    "a code": lambda text: (amounts.code_after(text, 0), amounts.numbers(text)),
     "spoken times": lambda text: list(spoken_times(text)),
     "facts for triage": lambda text: triage_facts.facts(made(text[:998], text), NOON, [ME], ["ada"]),
     "a correspondence": learned,
