@@ -21,7 +21,7 @@ from email_assistant.inbox.describe import HERE, Newer, describe, in_gmail
 from email_assistant.inbox.kept import UNREADABLE, judged
 from email_assistant.inbox.listing import Status
 from email_assistant.inbox.marks import Mark, RecipientMark, in_words
-from email_assistant.inbox.recipients import Judged, addresses_in
+from email_assistant.inbox.recipients import RecipientMarks, addresses_in
 from email_assistant.inbox.standing import (
     ACTS,
     Part,
@@ -254,7 +254,7 @@ class Item:
     @property
     def new_recipients(self) -> list[str]:
         """Addresses that the action would reach and that are not known to have been written to."""
-        return Judged(self._of_recipients).new_recipients
+        return RecipientMarks(self._of_recipients).new_recipients
 
     @property
     def sent_from(self) -> str | None:

@@ -18,7 +18,7 @@ from email_assistant.inbox.answers import Refined
 from email_assistant.inbox.describe import Overtaken, not_done
 from email_assistant.inbox.items import Item, read
 from email_assistant.inbox.kept import UnreadableAnswer, args_in, decision_in
-from email_assistant.inbox.recipients import Judged
+from email_assistant.inbox.recipients import RecipientMarks
 from email_assistant.inbox.standing import ACTS, asked_again
 from email_assistant.meters import meters
 from email_assistant.outgoing.entry import Effect
@@ -37,7 +37,7 @@ class Asked:
     interrupt_id: str
     value: Mapping[str, Any]
     """{action, args, call_id, kind, allowed, teaches}."""
-    judged: Judged
+    judged: RecipientMarks
     """Those whom it would reach."""
     conflicts: list[str] | None
     """None: the calendar could not be read."""

@@ -37,7 +37,7 @@ _SQL = statements("inbox", "recipients.sql")
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class RecipientMarks:
     """What is to be said of those whom a call would reach."""
 
     marks: list[Mark] = field(default_factory=list)
@@ -73,7 +73,7 @@ class Recipients:
         answered: Mail | None,
         around: Iterable[Mail] = (),
         outside: Collection[str] = (),
-    ) -> Judged:
+    ) -> RecipientMarks:
         """
         Args:
             answered: the mail that the call answers.
@@ -85,7 +85,7 @@ class Recipients:
         looked_at = reached or ([answered.sender.email.lower()] if answered and answered.sender else [])
         others = [each for each in looked_at if each not in account.own_addresses]
         if not others:
-            return Judged()
+            return RecipientMarks()
         mails = [*around, *([answered] if answered else [])]
         called = [each for written in _recipients_in(args) for each in parse_addresses(written)]
         called += [each for mail in mails for each in _people_in(mail)]
@@ -111,7 +111,7 @@ class Recipients:
             elif address in outside:
                 marks.append(Mark.outside(address))
         is_first = first in reached and first in unwritten and not asked.get(first)
-        return Judged(marks, first if is_first else None)
+        return RecipientMarks(marks, first if is_first else None)
 
     async def strangers(self, account: Account, addresses: Sequence[str]) -> list[str]:
         """Those of the addresses that an edit adds and that are new: nothing stored knows them, and they were not typed

@@ -33,7 +33,7 @@ from email_assistant.work.driver import Kind, Tools
 from email_assistant.work.evidence import Evidence
 from email_assistant.work.faults import Fault, QuestionNotStored
 from email_assistant.work.invoke import Invoker, Outcome, Watch
-from email_assistant.work.rows import RunRow, Standing
+from email_assistant.work.rows import OpenRuns, RunRow
 from email_assistant.work.runs import Runs
 from email_assistant.work.settle import is_accepted
 
@@ -130,7 +130,7 @@ class _SaidNothing(BadAnswer):
 
 
 @dataclass(frozen=True)
-class ByChat(Kind[Standing]):
+class ByChat(Kind[OpenRuns]):
     name = "chat"
     urgency = Urgency.PERSON
 
@@ -146,7 +146,7 @@ class ByChat(Kind[Standing]):
     invoker: Invoker
     said_before: SaidBefore
 
-    async def look(self, lease: Lease) -> Standing | None:
+    async def look(self, lease: Lease) -> OpenRuns | None:
         """A turn that waits for the person, or whose account is not active or not to be touched here, is left alone."""
         turn = await self.turns.last(lease.thread_id)
         if turn is None or not turn.is_open:
@@ -159,9 +159,9 @@ class ByChat(Kind[Standing]):
             account = await self.accounts.get(UUID(turn.input["account_id"]))
         except UnknownAccount:
             return None
-        return Standing(account, [turn]) if account.state == "active" else None
+        return OpenRuns(account, [turn]) if account.state == "active" else None
 
-    async def take(self, conn: Connection, lease: Lease, at: Standing, run: RunRow, answers: Sequence[Item]) -> bool:
+    async def take(self, conn: Connection, lease: Lease, at: OpenRuns, run: RunRow, answers: Sequence[Item]) -> bool:
         """A link that was opened ends its turn, and has the request begin once more."""
         if answers[0].kind != "link":
             return True
@@ -170,7 +170,7 @@ class ByChat(Kind[Standing]):
             await self.runs.begin(conn, lease, at.account, run.input["chat"], run.input["request"])
         return False
 
-    async def invoke(self, lease: Lease, at: Standing, run: RunRow, watch: Watch | None) -> Outcome:
+    async def invoke(self, lease: Lease, at: OpenRuns, run: RunRow, watch: Watch | None) -> Outcome:
         begun = run.state == "acting"
         given = {"run": run.input, "messages": [] if begun else await self.said_before.opening(lease, run)}
         with self.accounts.cached(at.account):
@@ -178,7 +178,7 @@ class ByChat(Kind[Standing]):
                 run.id, given, lease, begun=begun, is_new=run.is_new, applied=run.applied, watch=watch
             )
 
-    async def rest(self, lease: Lease, at: Standing, run: RunRow, outcome: Outcome) -> None:
+    async def rest(self, lease: Lease, at: OpenRuns, run: RunRow, outcome: Outcome) -> None:
         asked = [await self._asked(at, run, question) for question in outcome.questions]
         shown, messages = await self.shown(at, run), outcome.state["messages"]
         link = None if asked else link_in(messages)
@@ -195,7 +195,7 @@ class ByChat(Kind[Standing]):
                 await self.questions.ask_to_open(conn, run.id, link["url"], link["message"], shown)
             await self.runs.rested(conn, lease, run.id, "waiting" if asked or link else "done", answer)
 
-    async def shown(self, at: Standing, run: RunRow) -> str:
+    async def shown(self, at: OpenRuns, run: RunRow) -> str:
         return f"You: {run.input['request']}"
 
     async def outlast(self, run: RunRow, error: Exception, fault: Fault) -> Fault | None:
@@ -211,7 +211,7 @@ class ByChat(Kind[Standing]):
         lasts = is_approved or isinstance(error, ModelFault)
         return replace(fault, passes="by itself") if lasts else fault
 
-    async def _asked(self, at: Standing, run: RunRow, question: Interrupt) -> Asked:
+    async def _asked(self, at: OpenRuns, run: RunRow, question: Interrupt) -> Asked:
         value: Mapping[str, Any] = question.value
         answered = await self.recipients.stored_mail(at.account.id, value["args"].get("email_id"))
         judged = await self.recipients.judge(at.account, value["args"], answered)

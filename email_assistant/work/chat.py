@@ -31,7 +31,7 @@ from email_assistant.outgoing.entry import Effect, InDoubt, NotYetClear
 from email_assistant.tools.spec import ServerDown
 from email_assistant.work.driver import Driver
 from email_assistant.work.invoke import Invoker, Watch
-from email_assistant.work.rows import RunRow, Standing, read_runs
+from email_assistant.work.rows import OpenRuns, RunRow, read_runs
 from email_assistant.work.runs import Runs
 
 _CHATS = """
@@ -187,7 +187,7 @@ class Talk:
 
 @dataclass(frozen=True)
 class Chat:
-    driver: Driver[Standing]
+    driver: Driver[OpenRuns]
     pool: Pool
     turns: Turns
     runs: Runs
@@ -272,7 +272,7 @@ class Chat:
                 held_up = last.id if last and await self._is_held_up(last) else None
             async with self.pool.connection() as conn, conn.transaction():
                 turn = await self.runs.begin(conn, lease, account, chat_id, request, held_up=held_up)
-            await self.driver.work(lease, watch, Standing(account, [turn]))
+            await self.driver.work(lease, watch, OpenRuns(account, [turn]))
             return await self._talk(chat, account.user_id)
 
     async def _carry_on(self, chat: ChatRow, user_id: UUID, watch: Watch | None) -> Talk:

@@ -31,7 +31,7 @@ from email_assistant.mail.message import Mail, references_of
 from email_assistant.mail.prompt import FEW_LISTED, MOST_LISTED, for_prompt, kept_history
 from email_assistant.mail.stored import StoredTexts, not_stored
 from email_assistant.tools.senders import MOST_NAMED, addressed_to, answered_at, everybody
-from email_assistant.work.rows import Standing
+from email_assistant.work.rows import OpenRuns
 from email_assistant.work.runs import Runs
 
 _MAIL = TypeAdapter(Mail)
@@ -54,7 +54,7 @@ class UnreadableMail(ForeignCheckpoint):
 
 
 @dataclass(frozen=True, slots=True)
-class MailStanding:
+class ThreadMail:
     """Where a mail stands, without what it says."""
 
     gmail_id: str
@@ -72,7 +72,7 @@ class MailStanding:
     """How many there were of it."""
 
     @classmethod
-    def kept(cls, mail: Mapping[str, Any]) -> "MailStanding":
+    def kept(cls, mail: Mapping[str, Any]) -> "ThreadMail":
         """As Postgres writes it into JSON."""
         run_id = UUID(mail["run_id"]) if mail["run_id"] else None
         return cls(**{**mail, "run_id": run_id, "received_at": time_in_json(mail["received_at"])})
@@ -90,12 +90,12 @@ class StoredMail:
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation(Standing):
+class Conversation(OpenRuns):
     """One Gmail thread with everything that decides what comes next."""
 
     id: UUID
     gmail_id: str
-    mails: Sequence[MailStanding]
+    mails: Sequence[ThreadMail]
     """Oldest first."""
     drafted: str | None
     """Gmail's message id of a draft that was written or deleted in it, and not looked at yet."""
@@ -121,17 +121,17 @@ class Conversation(Standing):
         return "started" in self.effects
 
     @property
-    def new(self) -> list[MailStanding]:
+    def new(self) -> list[ThreadMail]:
         return [m for m in self.mails if m.state == "new"]
 
     @property
-    def uncovered(self) -> list[MailStanding]:
+    def uncovered(self) -> list[ThreadMail]:
         """Triaged mails that no open run answers."""
         open_ids = {run.id for run in self.open_runs}
         return [m for m in self.mails if m.state == "triaging" and m.run_id not in open_ids]
 
     @property
-    def next_mail(self) -> tuple[MailStanding, bool] | None:
+    def next_mail(self) -> tuple[ThreadMail, bool] | None:
         """The mail to start a run for, and whether that run only triages; None if there is none.
 
         New mail is triaged oldest first. When all is, the foremost mail's run covers the others, those of a run that
@@ -143,7 +143,7 @@ class Conversation(Standing):
             return self.mail(self.foremost), False
         return None
 
-    def mail(self, gmail_id: str) -> MailStanding:
+    def mail(self, gmail_id: str) -> ThreadMail:
         return {m.gmail_id: m for m in self.mails}[gmail_id]
 
 
@@ -172,7 +172,7 @@ class Conversations:
             runs,
             thread_id,
             row["gmail_id"],
-            [MailStanding.kept(mail) for mail in row["mails"]],
+            [ThreadMail.kept(mail) for mail in row["mails"]],
             row["drafted"],
             row["back"],
             row["foremost"],
@@ -238,7 +238,7 @@ class Conversations:
 
 
 def given_to_run(
-    conversation: Conversation, letters: Sequence[StoredMail], answered: MailStanding, *, triage_only: bool
+    conversation: Conversation, letters: Sequence[StoredMail], answered: ThreadMail, *, triage_only: bool
 ) -> Run:
     """What the graph of a mail's run is started with, but for the run's id."""
     account = conversation.account

@@ -33,13 +33,13 @@ from email_assistant.tools.spec import NO_CONFLICTS, Call, Conflicts, LinkNeeded
 from email_assistant.work.conversations import UnreadableMail
 from email_assistant.work.faults import Fault, LostInterrupt, classify, to_come
 from email_assistant.work.invoke import Invoker, Outcome, Watch
-from email_assistant.work.rows import RunRow, Standing
+from email_assistant.work.rows import OpenRuns, RunRow
 from email_assistant.work.runs import DecisionFirst, Runs
 from email_assistant.work.settle import Settler, as_it_can_be, is_accepted, resolve
 
 log = logging.getLogger(__name__)
 
-S = TypeVar("S", bound=Standing)
+S = TypeVar("S", bound=OpenRuns)
 
 
 class _Did(Enum):
@@ -274,7 +274,7 @@ class Driver(Generic[S]):
     async def _failed(self, lease: Lease, at: S, error: Exception) -> None:
         """Put a failure where the person sees it, and decide when to come back."""
         # A step may have started or applied a run since it looked.
-        now = Standing(at.account, await self.runs.open_in(lease.thread_id))
+        now = OpenRuns(at.account, await self.runs.open_in(lease.thread_id))
         run = now.run_in("acting") or now.run_in("running") or at.run
         if isinstance(error, InDoubt | Declined) and run is not None:
             await self._ask_again(lease, at, run)

@@ -24,7 +24,7 @@ from email_assistant.outgoing.left_drafts import InGmail, LeftDraft, LeftDrafts
 from email_assistant.outgoing.letters import written_into
 from email_assistant.tools.sending import LETTER, is_left_as_draft, read_back, subject_of, written
 from email_assistant.tools.spec import Call, ServerDown, ToolError
-from email_assistant.work.conversations import Conversation, MailStanding
+from email_assistant.work.conversations import Conversation, ThreadMail
 from email_assistant.work.rows import RunRow
 from email_assistant.work.runs import Runs
 from email_assistant.work.settle import Settler
@@ -105,7 +105,7 @@ class Reconciler:
         # One in doubt stays marked as unknown, and the next run is told.
         await self.settler.settle_all(started, conversation.account, lease, bears=(InDoubt,))
 
-    async def _answers_to(self, conversation: Conversation, run: RunRow) -> list[MailStanding]:
+    async def _answers_to(self, conversation: Conversation, run: RunRow) -> list[ThreadMail]:
         """What the person wrote since the answers were applied: what they wrote before was read then."""
         if not any(m.own for m in conversation.new):
             return []
@@ -122,7 +122,7 @@ class Reconciler:
         told = await self.left_drafts.sent_by_person(conversation.id)
         return await self.ledger.own_ids(conversation.id) | told
 
-    async def _answered_where(self, conversation: Conversation, answers: Sequence[MailStanding]) -> str:
+    async def _answered_where(self, conversation: Conversation, answers: Sequence[ThreadMail]) -> str:
         """Why nothing is left to do. What they had sent from a chat is their word as much as what they typed."""
         from_chats = await self.ledger.sent_from_chats(conversation.id)
         return ANSWERED_IN_CHAT if all(m.gmail_id in from_chats for m in answers) else ANSWERED
@@ -374,6 +374,6 @@ class Reconciler:
         return all(ref.thread_id != conversation.gmail_id for ref in await gmail.drafts())
 
 
-def _is_by_hand(mail: MailStanding, ours: Collection[str]) -> bool:
+def _is_by_hand(mail: ThreadMail, ours: Collection[str]) -> bool:
     """Whether the person wrote it: neither we, nor a program that says so, such as one that replies in a holiday."""
     return mail.own and mail.gmail_id not in ours and not mail.by_program

@@ -79,8 +79,8 @@ class RunRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """Where a conversation stands."""
+class OpenRuns:
+    """The runs of a conversation that have not ended."""
 
     account: Account
     open_runs: Sequence[RunRow]

@@ -27,7 +27,7 @@ from email_assistant.features.rehearsal.habits.learned import (
     GROWS,
     Predecessor,
     Truth,
-    foretell,
+    backtest,
     learn,
     next_version,
 )
@@ -221,7 +221,7 @@ class Life:
         self.entries.sort(key=lambda entry: entry.at)
         study = Study([ADA])
         study.take(self.entries)
-        for case in foretell(study, [entry for entry in self.entries if not entry.own]):
+        for case in backtest(study, [entry for entry in self.entries if not entry.own]):
             take(self.proof, Judgement(case.thought, case.confidence, case.truth, False, False, past=True))
 
     def _labels(self, each: Post) -> frozenset[str]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from email_assistant.gate import names, provenance, spans
+from email_assistant.gate import amounts, dates, names, provenance, spans
 from email_assistant.gate.provenance import Fact, Source
 from tests.benchmark.letters import FIRST, LAST, SAY, Templates, ascii_name, invent, templates
 from tests.benchmark.measured import spread

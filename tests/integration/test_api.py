@@ -30,7 +30,7 @@ from email_assistant.inbox.describe import mail_as_text
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.marks import Mark
 from email_assistant.inbox.questions import Asked
-from email_assistant.inbox.recipients import Judged
+from email_assistant.inbox.recipients import RecipientMarks
 from email_assistant.mail.address import Address
 from email_assistant.mail.message import Mail
 from email_assistant.settings import Settings
@@ -170,7 +170,7 @@ class Home:
             "teaches": True,
             "because": because,
         }
-        judged = Judged([*map(Mark.new, new or []), *marks], first_answer)
+        judged = RecipientMarks([*map(Mark.new, new or []), *marks], first_answer)
         asked = Asked(f"interrupt-{number}", value, judged, conflicts=[], doubts=list(doubts))
         async with self.app.pool.connection() as conn, conn.transaction():
             await self.app.questions.project(conn, run, mail_as_text(_mail(subject, body)), [asked])

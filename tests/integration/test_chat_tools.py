@@ -17,7 +17,7 @@ from email_assistant.db.lease import Lease, claim, release
 from email_assistant.google.errors import Ambiguous, GoogleError
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.questions import Asked
-from email_assistant.inbox.recipients import Judged
+from email_assistant.inbox.recipients import RecipientMarks
 from email_assistant.outgoing.entry import Effect, InDoubt, NotYetClear
 from email_assistant.tools.registry import Registry
 from email_assistant.tools.spec import Call, ToolError
@@ -458,7 +458,7 @@ class TestTheInbox:
         first, second = await home.items()
         async with home.app.pool.connection() as conn:
             value = {"action": "send_email_tool", "args": NEW, "call_id": "call_1", "kind": "confirmation"}
-            asked = Asked("i1", {**value, "allowed": ["accept"], "teaches": False}, Judged(), [])
+            asked = Asked("i1", {**value, "allowed": ["accept"], "teaches": False}, RecipientMarks(), [])
             await home.app.questions.project(conn, UUID(turn.run["id"]), "", [asked])
 
         told = within(await turn.does("list_waiting"))

@@ -75,7 +75,6 @@ COLLABORATORS = {
 
 MOST_LINES = 450
 SAME_NAME: dict[str, str] = {
-    "Judged": "what the gate says of a call, and what Gmail says of a recipient, each within its room",
     "Labels": "Gmail's on a mail, and the gate's on a tool",
     "MailRow": "a row as work goes on with it, and as the pages list it",
     "Outcome": "of a run that went on, and of an answer among several",

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from email_assistant.features.rehearsal.mbox import read
 from email_assistant.features.rehearsal.report import Period, rehearsed, report, write_scores
-from email_assistant.features.rehearsal.walk import AIM, ENOUGH, Judged, Walked, held_out, threshold, walk
+from email_assistant.features.rehearsal.walk import AIM, ENOUGH, Prediction, Walked, held_out, threshold, walk
 from email_assistant.features.rehearsal.ways import beside, compare
 from email_assistant.mail.address import Address
 from email_assistant.mail.message import Mail
@@ -56,7 +56,7 @@ def history(tmp_path: Path, *mails: bytes) -> list[Recorded]:
     return read(path, OWN)
 
 
-def walked(tmp_path: Path, *mails: bytes) -> dict[str, Judged]:
+def walked(tmp_path: Path, *mails: bytes) -> dict[str, Prediction]:
     return {each.entry.id: each for each in walk(history(tmp_path, *mails), OWN).judged}
 
 
@@ -234,7 +234,7 @@ def found_after(entries: list[Recorded], until: datetime) -> Walked:
     return walk(entries, OWN, until)
 
 
-def told(found: Sequence[Judged]) -> list[tuple[str, float, bool]]:
+def told(found: Sequence[Prediction]) -> list[tuple[str, float, bool]]:
     return [(each.entry.id, each.probability, each.shown) for each in found]
 
 
@@ -343,7 +343,7 @@ class TestThreshold:
         assert figures.only_learned_from > 0
 
 
-def judged(number: int, probability: float, **more: bool) -> Judged:
+def judged(number: int, probability: float, **more: bool) -> Prediction:
     """One that came to the person alone, or among many others; `answered`, `alone`, `shown` and `written_to`."""
     to = [PERSON] if more.get("alone") else [PERSON, *(f"p{each}@y.example" for each in range(9))]
     mail = Mail(
@@ -351,7 +351,7 @@ def judged(number: int, probability: float, **more: bool) -> Judged:
         "Figures", MONDAY, LETTER, LETTER, (), auto_submitted=False, bulk=False, note="",
     )  # fmt: skip
     entry = Recorded(f"<{number}@x>", mail, MONDAY, False, frozenset(), "")
-    return Judged(
+    return Prediction(
         entry, probability, more.get("shown", True), True, True, more.get("written_to", False),
         answer=entry if more.get("answered") else None,
     )  # fmt: skip
@@ -360,7 +360,7 @@ def judged(number: int, probability: float, **more: bool) -> Judged:
 class TestWays:
     """Of 400 mails 100 are answered, and 100 come to the person alone, `both` of them answered."""
 
-    def mails(self, both: int, given: Callable[[bool], float], answered: int = 100) -> list[Judged]:
+    def mails(self, both: int, given: Callable[[bool], float], answered: int = 100) -> list[Prediction]:
         found = []
         for number in range(400):
             is_answered, alone = number < answered, number < both or number >= 300 + both

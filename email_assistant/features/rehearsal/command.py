@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from email_assistant.app import App
     from email_assistant.features.rehearsal.letters import LettersBesideSent
     from email_assistant.features.rehearsal.report import Period, Rehearsed
-    from email_assistant.features.rehearsal.walk import Judged, Walked
+    from email_assistant.features.rehearsal.walk import Prediction, Walked
     from email_assistant.features.rehearsal.ways import Bin, Way
     from email_assistant.settings import Settings
     from email_assistant.sync.past_mails import PastMails, Recorded, ToRead
@@ -74,7 +74,7 @@ async def read_past(address: str | None, period: "Period") -> Past:
         return Past(app.settings, account, found.own, await past.history(account, found.own, since))
 
 
-def ask_for_letters(past: Past, judged: "Sequence[Judged]", budget: int, *, yes: bool) -> "list[Judged]":
+def ask_for_letters(past: Past, judged: "Sequence[Prediction]", budget: int, *, yes: bool) -> "list[Prediction]":
     """The mails that letters are to be proposed to, once the person has agreed to what that costs. Raises CommandError,
     typer.Abort."""
     from email_assistant.features.rehearsal.cost import drafting, written
@@ -96,7 +96,7 @@ def ask_for_letters(past: Past, judged: "Sequence[Judged]", budget: int, *, yes:
     return wanted
 
 
-async def letters_beside_sent(past: Past, wanted: "Sequence[Judged]") -> "LettersBesideSent":
+async def letters_beside_sent(past: Past, wanted: "Sequence[Prediction]") -> "LettersBesideSent":
     """Have the letters proposed. Raises what the model does, BudgetSpent."""
     from email_assistant.features.rehearsal.letters import LettersBesideSent, RehearsedLetters
 

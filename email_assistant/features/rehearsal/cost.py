@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
-from email_assistant.features.rehearsal.walk import Judged
+from email_assistant.features.rehearsal.walk import Prediction
 from email_assistant.mail.excerpt import tokens
 from email_assistant.settings import AccountRole, Settings
 
@@ -37,7 +37,7 @@ class Estimate:
         )
 
 
-def estimate(judged: Sequence[Judged], settings: Settings) -> Estimate | None:
+def estimate(judged: Sequence[Prediction], settings: Settings) -> Estimate | None:
     """Of all mails sorted, and those drafted that would have been shown. None without a price for each model."""
     shown = [each for each in judged if each.shown]
     sums = (_sorting(judged, settings), drafting(shown, settings))
@@ -48,7 +48,7 @@ def estimate(judged: Sequence[Judged], settings: Settings) -> Estimate | None:
     return Estimate(len(judged), len(shown), money, settings.currency, models)
 
 
-def drafting(judged: Sequence[Judged], settings: Settings) -> Decimal | None:
+def drafting(judged: Sequence[Prediction], settings: Settings) -> Decimal | None:
     """What drafts for so many mails cost; None without a price."""
     lengths = (min(tokens(each.entry.mail.body), _MOST_DRAFTED) for each in judged)
     return _money("response", [length + _DRAFTING[0] for length in lengths], _DRAFTING[1], settings)
@@ -59,7 +59,7 @@ def written(money: Decimal, currency: str) -> str:
     return f"{max(money, Decimal('0.01')):,.2f} {currency}".strip()
 
 
-def _sorting(judged: Sequence[Judged], settings: Settings) -> Decimal | None:
+def _sorting(judged: Sequence[Prediction], settings: Settings) -> Decimal | None:
     prompts = [
         min(tokens(each.entry.mail.body), _MOST_SORTED_BULK if each.entry.mail.bulk else _MOST_SORTED) + _SORTING[0]
         for each in judged

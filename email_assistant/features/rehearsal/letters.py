@@ -21,7 +21,7 @@ from email_assistant.agents.mail.prompts import conversation_message, response_p
 from email_assistant.app import App, open_memory
 from email_assistant.errors import AssistantError
 from email_assistant.features.rehearsal.habits.proof import RISK
-from email_assistant.features.rehearsal.walk import Judged
+from email_assistant.features.rehearsal.walk import Prediction
 from email_assistant.mail.diff import Survival, survival
 from email_assistant.memory.profiles import Memory
 from email_assistant.model import Models
@@ -90,7 +90,7 @@ class LettersBesideSent:
         )
 
 
-def newest_answered(judged: Sequence[Judged], most: int) -> list[Judged]:
+def newest_answered(judged: Sequence[Prediction], most: int) -> list[Prediction]:
     """The mails that letters are asked for, the newest first: those that the person answered in words."""
     answered = [each for each in judged if each.answer and each.answer.mail.body.strip()]
     return answered[::-1][:most]
@@ -110,7 +110,7 @@ class RehearsedLetters:
         return cls(app.models, open_memory(app), app.tools, app.settings.model_stand_in)
 
     async def propose(
-        self, account: Account, entries: Sequence[Recorded], wanted: Sequence[Judged]
+        self, account: Account, entries: Sequence[Recorded], wanted: Sequence[Prediction]
     ) -> AsyncIterator[ProposedLetter]:
         """One after the other, as it would have been proposed when the mail came, by what is learned by now. Raises
         what `Models.call` does."""
@@ -128,7 +128,7 @@ class RehearsedLetters:
             )
             yield self._beside(each, [(call["name"], call["args"]) for call in answer.tool_calls])
 
-    def _beside(self, judged: Judged, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> ProposedLetter:
+    def _beside(self, judged: Prediction, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> ProposedLetter:
         assert judged.answer is not None
         mail, sent = judged.entry.mail, judged.answer.mail.body
         proposed = next((str(args.get("response_text", "")) for name, args in calls if name == _LETTER), "")

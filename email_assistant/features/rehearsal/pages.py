@@ -26,7 +26,7 @@ from email_assistant.features.rehearsal.letters import (
     newest_answered,
 )
 from email_assistant.features.rehearsal.report import USUAL_MONTHS, Period, Rehearsed, rehearsed, rows_of_scores
-from email_assistant.features.rehearsal.walk import Judged, Walked
+from email_assistant.features.rehearsal.walk import Prediction, Walked
 from email_assistant.inbox.items import Conflict
 from email_assistant.plugins import MailboxPage, Site
 from email_assistant.sync.past_mails import Recorded
@@ -111,7 +111,7 @@ class Rehearsals:
             one.begin("drafting", 0)
             self._begin(one, lambda: self._draft(account, one, self.answered(one, budget)))
 
-    def answered(self, one: OneRehearsal, budget: int) -> list[Judged]:
+    def answered(self, one: OneRehearsal, budget: int) -> list[Prediction]:
         """The mails that letters would be proposed to."""
         return newest_answered(one.walked.judged, budget) if one.walked else []
 
@@ -163,7 +163,7 @@ class Rehearsals:
         one.cost = estimate(walked.counted, self._app.settings)
         one.walked = walked
 
-    async def _draft(self, account: Account, one: OneRehearsal, wanted: list[Judged]) -> None:
+    async def _draft(self, account: Account, one: OneRehearsal, wanted: list[Prediction]) -> None:
         settings, letters = self._app.settings, list[ProposedLetter]()
         one.begin("drafting", len(wanted))
         one.letters = LettersBesideSent(settings.model_for("response"), settings.model_stand_in, letters)

@@ -11,7 +11,7 @@ from typing import Final
 
 from email_assistant.features.rehearsal.habits.classifier import OF_EACH
 from email_assistant.features.rehearsal.habits.learned import FIRST
-from email_assistant.features.rehearsal.walk import ANSWERED, Judged, Progress, Walked, walk
+from email_assistant.features.rehearsal.walk import ANSWERED, Prediction, Progress, Walked, walk
 from email_assistant.features.rehearsal.ways import Bin, Way, beside, calibration
 from email_assistant.sync.past_mails import NoHistory, Recorded
 
@@ -124,13 +124,13 @@ def report(walked: Walked, own: Collection[str], to_do: str = _OF_A_FILE) -> Reh
     )
 
 
-def write_scores(path: Path, judged: Sequence[Judged]) -> None:
+def write_scores(path: Path, judged: Sequence[Prediction]) -> None:
     """Raises OSError."""
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows(rows_of_scores(judged))
 
 
-def rows_of_scores(judged: Sequence[Judged]) -> Iterator[Sequence[str]]:
+def rows_of_scores(judged: Sequence[Prediction]) -> Iterator[Sequence[str]]:
     """Under a head a row for each mail: its Message-ID, the probability that the person answers it, and what would be
     done."""
     yield "message_id", "probability", "action"
@@ -140,7 +140,7 @@ def rows_of_scores(judged: Sequence[Judged]) -> Iterator[Sequence[str]]:
             yield identity, f"{each.probability:.6f}", action
 
 
-def _too_little(judged: Sequence[Judged], to_do: str) -> str:
+def _too_little(judged: Sequence[Prediction], to_do: str) -> str:
     answered = sum(each.answered for each in judged)
     needed = f"it takes {FIRST} mails that are more than two weeks old, {OF_EACH} of them answered and {OF_EACH} not"
     if not judged:
@@ -150,7 +150,7 @@ def _too_little(judged: Sequence[Judged], to_do: str) -> str:
     return f"there is too little to learn from: {answered:,} of {len(judged):,} received mails were answered; {needed}"
 
 
-def _missed(each: Judged) -> Missed:
+def _missed(each: Prediction) -> Missed:
     return Missed(each.entry.id, each.entry.at, _address(each.entry), each.entry.mail.subject, each.probability)
 
 
@@ -158,7 +158,7 @@ def _address(entry: Recorded) -> str:
     return entry.mail.sender.email.lower() if entry.mail.sender else ""
 
 
-def _senders(judged: Sequence[Judged]) -> list[OfSender]:
+def _senders(judged: Sequence[Prediction]) -> list[OfSender]:
     mails = Counter(_address(each.entry) for each in judged)
     answered = Counter(_address(each.entry) for each in judged if each.answered)
     shown = Counter(_address(each.entry) for each in judged if each.shown)
@@ -166,7 +166,7 @@ def _senders(judged: Sequence[Judged]) -> list[OfSender]:
     return [OfSender(each, mails[each], answered[each], shown[each]) for each in first]
 
 
-def _by_label(judged: Sequence[Judged]) -> dict[str, tuple[int, int]]:
+def _by_label(judged: Sequence[Prediction]) -> dict[str, tuple[int, int]]:
     found = {}
     for label in _FATES:
         having = [each for each in judged if label in each.entry.labels]

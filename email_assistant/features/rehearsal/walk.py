@@ -75,7 +75,7 @@ def _conversation(entry: Recorded) -> str:
 
 
 @dataclass(slots=True)
-class Judged:
+class Prediction:
     """A received mail, what was thought of it when it came, and what the person did."""
 
     entry: Recorded
@@ -100,12 +100,12 @@ class Judged:
 class Walked:
     """A history that has been walked to its end."""
 
-    judged: Sequence[Judged]  # in the order of time; with `until`, those after it
+    judged: Sequence[Prediction]  # in the order of time; with `until`, those after it
     classifier: "Classifier | None"  # the last one; None if there was too little to learn from
     deleted: int  # answers whose mail is gone; their quotations have counted
 
     @property
-    def counted(self) -> Sequence[Judged]:
+    def counted(self) -> Sequence[Prediction]:
         """Those that figures are of: judged by a threshold, or where there never was one, by a trained classifier."""
         return [each for each in self.judged if each.by_threshold] or [each for each in self.judged if each.learned]
 
@@ -144,7 +144,7 @@ def walk(
 
 class _Walker:
     def __init__(self, own: Collection[str], words: "csr_matrix", until: datetime | None) -> None:
-        self.all: list[Judged] = []  # in the order of time, as the rows of `words`
+        self.all: list[Prediction] = []  # in the order of time, as the rows of `words`
         self.classifier: Classifier | None = None
         self.deleted = 0
         self._own = own
@@ -193,7 +193,7 @@ class _Walker:
         self._unjudged.append(len(self.all))
         facts = self._correspondence.facts(entry.mail, entry.at)
         written_to = bool(facts["you have written to the sender"])
-        self.all.append(Judged(entry, addressed_to_few(entry.mail, self._own), written_to=written_to))
+        self.all.append(Prediction(entry, addressed_to_few(entry.mail, self._own), written_to=written_to))
         self._facts.append(facts)
         self._correspondence.received(entry.mail, entry.at)
         self._pairing.received(entry)

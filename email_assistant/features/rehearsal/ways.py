@@ -8,7 +8,7 @@ from math import sqrt
 from typing import Final
 
 from email_assistant.features.rehearsal.habits.proof import RISK, interval, lower_bound
-from email_assistant.features.rehearsal.walk import ENOUGH, Judged, Progress, addressed_to_few, walk
+from email_assistant.features.rehearsal.walk import ENOUGH, Prediction, Progress, addressed_to_few, walk
 from email_assistant.sync.past_mails import NoHistory, Recorded
 
 _BINS: Final = 5
@@ -104,7 +104,7 @@ def first(given: Sequence[float], many: int) -> list[bool]:
     return [place in chosen for place in range(len(given))]
 
 
-def beside(judged: Sequence[Judged], own: Collection[str]) -> Ways:
+def beside(judged: Sequence[Prediction], own: Collection[str]) -> Ways:
     """`judged`: mails that came later than what was learned from."""
     right = [each.answered for each in judged]
     few = [addressed_to_few(each.entry.mail, own) for each in judged]
@@ -201,13 +201,13 @@ def compare(entries: Sequence[Recorded], own: Collection[str], progress: Progres
     )
 
 
-def _by_words(older: Sequence[Judged], judged: Sequence[Judged]) -> list[float]:
+def _by_words(older: Sequence[Prediction], judged: Sequence[Prediction]) -> list[float]:
     """TF-IDF of the words of subject and text, and logistic regression, as their library has them."""
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
 
-    def texts(each: Sequence[Judged]) -> list[str]:
+    def texts(each: Sequence[Prediction]) -> list[str]:
         return [f"{one.entry.mail.subject}\n{one.entry.mail.body}" for one in each]
 
     words = make_pipeline(TfidfVectorizer(sublinear_tf=True), LogisticRegression(max_iter=500))

@@ -134,7 +134,7 @@ def _linear(strength: float) -> Any:
 
 
 def _strength(inputs: Any, wanted: "ndarray") -> float:
-    """The one with which the older four fifths foretell the newest fifth best."""
+    """The one with which the older four fifths predict the newest fifth best."""
     from sklearn.metrics import log_loss
 
     first = inputs.shape[0] * 4 // 5

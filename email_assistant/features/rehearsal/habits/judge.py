@@ -119,7 +119,7 @@ class Habits:
 
     async def _study(self, account: Account, last: Version | None, *, is_due: bool) -> None:
         from email_assistant.features.rehearsal.habits.classifier import TooFewOutcomes
-        from email_assistant.features.rehearsal.habits.learned import Predecessor, foretell, learn, next_version
+        from email_assistant.features.rehearsal.habits.learned import Predecessor, backtest, learn, next_version
         from email_assistant.features.rehearsal.habits.study import Study
 
         taught = await self._judgements.taught(account.id)
@@ -127,7 +127,7 @@ class Habits:
         past = await self._before(account)
         upto = await self._take(study, account.id, _BEGINNING, None, past)
         if last is None:  # later it would be evidence after the fact: what is decided by would be proven anew
-            await self._judgements.foretold(account.id, await _beside(lambda: foretell(study, past)))
+            await self._judgements.keep_backtest(account.id, await _beside(lambda: backtest(study, past)))
         version = next_version(taught, is_first=last is None) if is_due else None
         try:
             before = Predecessor(last.version, self._classifier(account.id, last)) if last else None

@@ -11,7 +11,7 @@ from uuid import UUID
 from email_assistant.db.pool import Connection, Pool, fetched_as
 from email_assistant.db.statements import statements
 from email_assistant.db.values import time_in_json
-from email_assistant.features.rehearsal.habits.learned import Foretold, Truth
+from email_assistant.features.rehearsal.habits.learned import Backtested, Truth
 from email_assistant.features.rehearsal.habits.proof import Judgement, Proof, prove, take
 from email_assistant.work.outcomes import Coalesced
 
@@ -135,12 +135,12 @@ class Judgements:
         at, mail = found.upto
         return await fetched_as(_Settled, self._pool, _SQL["since"], {"account": account_id, "at": at, "mail": mail})
 
-    async def foretold(self, account_id: UUID, past: Sequence[Foretold]) -> None:
+    async def keep_backtest(self, account_id: UUID, past: Sequence[Backtested]) -> None:
         """Keep what would have been thought of the past; what is kept of a mail already stays."""
         columns = [list(each) for each in zip(*map(astuple, past), strict=True)]
         if columns:
             async with self._pool.connection() as conn:
-                await conn.execute(_SQL["foretold"].encode(), (*columns, account_id))
+                await conn.execute(_SQL["backtest"].encode(), (*columns, account_id))
 
     async def taught(self, account_id: UUID) -> list[Truth]:
         """What may be learned from, in the order in which it became known."""

@@ -21,7 +21,7 @@ and (known_at, mail_id) > (%(at)s::timestamptz, %(mail)s) order by known_at, mai
 select thought, confidence, truth, false as decided, false as checked, true as past
 from past_judgements where account_id = %(account)s order by known_at, gmail_id
 
--- name: foretold
+-- name: backtest
 insert into past_judgements (account_id, gmail_id, user_id, thought, confidence, version, truth, known_at)
 select distinct on (mail_id) p.account_id, p.gmail_id, p.user_id, thought, confidence, version, truth, known_at
 from unnest(%s::text[], %s::text[], %s::float[], %s::timestamptz[], %s::text[], %s::timestamptz[])

@@ -100,7 +100,7 @@ def _known_by(study: Study, taught: Sequence[Truth], version: datetime) -> Examp
 
 
 @dataclass(frozen=True, slots=True)
-class Foretold:
+class Backtested:
     """A mail of the past, what was thought of it before anything was learned from it, and what became of it."""
 
     mail_id: str
@@ -111,7 +111,7 @@ class Foretold:
     known_at: datetime
 
 
-def foretell(study: Study, past: Sequence[Recorded]) -> list[Foretold]:
+def backtest(study: Study, past: Sequence[Recorded]) -> list[Backtested]:
     """Judge the mails of the past whose outcome a study has been told by labels and letters, in the order of time. What
     became of a mail is known two weeks after it came, and not sooner: else those of the last days would all be answered
     ones."""
@@ -119,7 +119,7 @@ def foretell(study: Study, past: Sequence[Recorded]) -> list[Foretold]:
     examples = study.examples(study.of_history)
     settled = [each.at + WITHIN for each in known]
     times = [each.at for each in known]
-    found: list[Foretold] = []
+    found: list[Backtested] = []
     learned = FIRST
     while learned < len(known):
         version, following = settled[learned - 1], ceil(learned * GROWS)
@@ -130,7 +130,7 @@ def foretell(study: Study, past: Sequence[Recorded]) -> list[Foretold]:
             with one_thread():
                 thoughts = examples.part(first, last).judged(taught.train())
             found += [
-                Foretold(each.id, *thought, version, truth, known_at)
+                Backtested(each.id, *thought, version, truth, known_at)
                 for each, thought, truth, known_at in zip(
                     known[first:last], thoughts, examples.outcomes[first:last], settled[first:last], strict=True
                 )

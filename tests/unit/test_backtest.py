@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from email_assistant.features.rehearsal.habits.learned import FIRST, Foretold, foretell
+from email_assistant.features.rehearsal.habits.learned import FIRST, Backtested, backtest
 from email_assistant.features.rehearsal.habits.pairing import WITHIN
 from email_assistant.features.rehearsal.habits.study import Study
 from email_assistant.features.rehearsal.habits.words import IGNORE, NOTIFY, RESPOND
@@ -47,10 +47,10 @@ def history(mails: int) -> list[Recorded]:
     return sorted(found, key=lambda each: each.at)
 
 
-def foretold(entries: list[Recorded]) -> list[Foretold]:
+def backtested(entries: list[Recorded]) -> list[Backtested]:
     study = Study([ADA])
     study.take(entries)
-    return foretell(study, entries)
+    return backtest(study, entries)
 
 
 @pytest.fixture(scope="module")
@@ -59,30 +59,30 @@ def entries() -> list[Recorded]:
 
 
 @pytest.fixture(scope="module")
-def found(entries: list[Recorded]) -> list[Foretold]:
-    return foretold(entries)
+def found(entries: list[Recorded]) -> list[Backtested]:
+    return backtested(entries)
 
 
-def test_each_is_judged_once_by_what_was_known_before_it_came(entries: list[Recorded], found: list[Foretold]) -> None:
+def test_each_is_judged_once_by_what_was_known_before_it_came(entries: list[Recorded], found: list[Backtested]) -> None:
     came = {each.id: each.at for each in entries if not each.own}
     assert len({each.mail_id for each in found}) == len(found) > FIRST
     assert all(each.version <= came[each.mail_id] == each.known_at - WITHIN for each in found)
     assert all(sum(at + WITHIN <= each.version for at in came.values()) >= FIRST for each in found)
 
 
-def test_what_became_of_it_is_told_by_letters_and_labels(entries: list[Recorded], found: list[Foretold]) -> None:
+def test_what_became_of_it_is_told_by_letters_and_labels(entries: list[Recorded], found: list[Backtested]) -> None:
     senders = {each.id: each.mail.sender.email for each in entries if each.mail.sender}
     truths = {"news@shop.example": IGNORE, "build@ci.example": NOTIFY, "eve@firm.example": RESPOND}
     assert all(each.truth == truths[senders[each.mail_id]] for each in found)
     assert sum(each.thought == each.truth for each in found) > 0.9 * len(found)
 
 
-def test_the_same_history_tells_the_same(entries: list[Recorded], found: list[Foretold]) -> None:
-    assert foretold(entries) == found
+def test_the_same_history_tells_the_same(entries: list[Recorded], found: list[Backtested]) -> None:
+    assert backtested(entries) == found
 
 
 @pytest.mark.parametrize("change", ["gone", "turned round", "answered"])
-def test_no_later_mail_changes_what_was_judged(entries: list[Recorded], found: list[Foretold], change: str) -> None:
+def test_no_later_mail_changes_what_was_judged(entries: list[Recorded], found: list[Backtested], change: str) -> None:
     since = BEGAN + timedelta(days=34)
     earlier = [each for each in entries if each.at < since]
     later = [each for each in entries if each.at >= since]
@@ -102,7 +102,7 @@ def test_no_later_mail_changes_what_was_judged(entries: list[Recorded], found: l
         later.sort(key=lambda each: each.at)
     else:
         later = []
-    again = {each.mail_id: each for each in foretold([*earlier, *later])}
+    again = {each.mail_id: each for each in backtested([*earlier, *later])}
     before = [each for each in found if each.known_at - WITHIN < since]
     assert len(before) > 20
     for each in before:
