@@ -164,7 +164,7 @@ class GoogleClient:
             except Revoked:
                 if refused and bearer.is_new:
                     raise
-            call.settle()  # refused and not executed, so that even a write may be repeated
+            call.was_refused()  # refused and not executed, so that even a write may be repeated
             refused.add(bearer.token)
 
     def _parsed(

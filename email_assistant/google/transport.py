@@ -79,7 +79,7 @@ class GoogleCall:
         with self._lock:
             self._socket = None
 
-    def settle(self) -> None:
+    def was_refused(self) -> None:
         """Google has answered that the request was not executed."""
         with self._lock:
             self._in_doubt = False

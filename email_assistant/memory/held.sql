@@ -26,7 +26,7 @@ from accounts where id = %(account)s on conflict do nothing
 -- name: is_known
 select from held_lessons where account_id = %s and source = %s
 
--- name: settle
+-- name: answer
 update held_lessons set kept = %s where id = %s and kept is null returning id
 
 -- name: outdated

@@ -80,9 +80,9 @@ class HeldLessons:
         """Whether anything of this source was put before the person."""
         return await (await conn.execute(_HELD["is_known"].encode(), (account_id, source))).fetchone() is not None
 
-    async def settle(self, conn: Connection, lesson: HeldLesson, *, kept: bool) -> None:
+    async def answer(self, conn: Connection, lesson: HeldLesson, *, kept: bool) -> None:
         """The person's word. Raises Conflict: they gave it before."""
-        if (await conn.execute(_HELD["settle"].encode(), (kept, lesson.id))).rowcount == 0:
+        if (await conn.execute(_HELD["answer"].encode(), (kept, lesson.id))).rowcount == 0:
             raise Conflict("that was kept or dropped already")
 
     async def outdated(self, conn: Connection, account_id: UUID, mail_id: str, source: str) -> None:

@@ -214,7 +214,7 @@ class Memory:
         rule was changed since; BadRule: too many rules."""
         account_id, profile, change = lesson.account_id, lesson.profile, lesson.change
         async with self._locked(account_id, profile) as conn:
-            await self.held.settle(conn, lesson, kept=True)
+            await self.held.answer(conn, lesson, kept=True)
             there = [each for each in await self.history(account_id, profile) if each.key == change["key"]]
             if (there[0].version if there else 0) != change["version"]:
                 raise Conflict("the rule that it is about was changed since; drop it, or change the rule yourself")
@@ -232,7 +232,7 @@ class Memory:
     async def drop(self, lesson: HeldLesson) -> None:
         """Learn nothing of what was held. Raises Conflict: the person said so, or otherwise, before."""
         async with self._pool.connection() as conn:
-            await self.held.settle(conn, lesson, kept=False)
+            await self.held.answer(conn, lesson, kept=False)
 
     async def _broken(self, account_id: UUID, profile: Profile, stated: Rule) -> list[Otherwise]:
         """The decisions on other mail that a rule would undo, as far as code can tell."""

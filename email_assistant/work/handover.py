@@ -9,7 +9,7 @@ from uuid import UUID
 
 from email_assistant.accounts.clients import Clients
 from email_assistant.agents.mail.prompts import conversation_message
-from email_assistant.agents.mail.run import Settled, Sorted
+from email_assistant.agents.mail.run import Sorted, Triaged
 from email_assistant.db import mails, threads
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Pool
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class Handover:
-    """Implements `agents.mail.graph.Settle`; every step may be repeated after a crash."""
+    """Implements `agents.mail.graph.AfterTriage`; every step may be repeated after a crash."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Handover:
         self._clients = clients
         self._replies_per_day = replies_per_day
 
-    async def __call__(self, run: Mapping[str, Any], triaged: Sorted, lease: Lease) -> Settled:
+    async def __call__(self, run: Mapping[str, Any], triaged: Sorted, lease: Lease) -> Triaged:
         run_id, stage = UUID(run["id"]), triaged.stage
         classification, reason = triaged.classification, triaged.reason
         if classification == "respond" and (why := await self._may_not_answer(run)):
@@ -60,13 +60,13 @@ class Handover:
             log.info("sorted: %s, by %s", classification, stage)
             meters().sorted.labels(classification, stage).inc()
         if classification == "ignore" or run["triage_only"]:
-            return Settled("ignore")
+            return Triaged("ignore")
         conversation = self._conversations.under(lease)
         earlier, covered = await self._covered(run, run_id, conversation, lease)
         if covered is None:
-            return Settled("ignore")
+            return Triaged("ignore")
         if stage == "report":  # what is done about it is not the model's, to which the conversation is told
-            return Settled(classification)
+            return Triaged(classification)
         instructions, draft = await self._questions.said_in(earlier) if earlier else ([], None)
         opening = conversation_message(
             await self._conversation(run, covered, conversation),
@@ -75,7 +75,7 @@ class Handover:
             instructions,
             came_after=came_after(run["mail"], covered),
         )
-        return Settled(classification, opening)
+        return Triaged(classification, opening)
 
     async def _covered(
         self, run: Mapping[str, Any], run_id: UUID, conversation: Conversation, lease: Lease

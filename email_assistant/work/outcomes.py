@@ -69,21 +69,21 @@ async def corrected(conn: Connection, account_id: UUID, mail_id: str, truth: str
 
 
 class Outcomes:
-    """Implements `agents.mail.run.Recall`."""
+    """Implements `agents.mail.run.KnownOutcomes`."""
 
     def __init__(self, pool: Pool, conversations: "Conversations") -> None:
         self._pool = pool
         self._conversations = conversations
-        self._settled: defaultdict[UUID, Coalesced[None]] = defaultdict(Coalesced)
+        self._looks: defaultdict[UUID, Coalesced[None]] = defaultdict(Coalesced)
 
-    async def settle(self, account_id: UUID) -> None:
+    async def note_known(self, account_id: UUID) -> None:
         """Note what has become known of an account's mails."""
-        await self._settled[account_id].get(lambda: self._settle(account_id))
+        await self._looks[account_id].get(lambda: self._note_known(account_id))
 
-    async def _settle(self, account_id: UUID) -> None:
+    async def _note_known(self, account_id: UUID) -> None:
         given = {"account": account_id, "name": str(account_id), "rid_of": list(RID_OF), "expiry": EXPIRY}
         async with self._pool.connection() as conn:
-            await conn.execute(_SQL["settle"].encode(), given)
+            await conn.execute(_SQL["note_known"].encode(), given)
 
     async def decided_alike(self, run: Mapping[str, Any], lease: Lease) -> Sequence[Precedent]:
         """A few of the person's decisions, those on mail most like the run's first."""

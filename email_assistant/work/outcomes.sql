@@ -10,7 +10,7 @@ on conflict do nothing returning mail_id
 update judgements set truth = %(truth)s, known_by = 'corrected', known_at = clock_timestamp()
 where account_id = %(account)s and mail_id = %(mail)s
 
--- name: settle
+-- name: note_known
 -- The person's word first, then what they did, then what they let stand for two weeks. Mail that was to be answered,
 -- and was not, needed no answer. That it was answered stays so, and is not looked for again; what mail says lies apart
 -- from its row, and is read only where an answer may be.

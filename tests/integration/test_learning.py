@@ -338,7 +338,7 @@ class TestDismissing:
         assert (await rules(home), model.calls("memory"), home.google.sent) == ([], [], [])
         assert await decisions(home.app.pool, home.account_id) == []
         await home.sql("update mails set received_at = received_at - interval '15 days', triaged_at = '-infinity'")
-        await Outcomes(home.app.pool, home.works.conversations).settle(home.account_id)
+        await Outcomes(home.app.pool, home.works.conversations).note_known(home.account_id)
         assert await home.sql("select truth from judgements") == [{"truth": None}] * 4
 
     @pytest.mark.parametrize(("first", "then"), [("done", "ignore"), ("ignore", "done")])

@@ -25,7 +25,7 @@ from email_assistant.agents.mail.prompts import (
     response_prompt,
     triage_prompt,
 )
-from email_assistant.agents.mail.run import Judge, Recall, Settle, Sorted, Thought
+from email_assistant.agents.mail.run import AfterTriage, Judge, KnownOutcomes, Sorted, Thought
 from email_assistant.db.checkpoints import lease_of
 from email_assistant.gate.policy import GateSession
 from email_assistant.google.errors import NotFound, Refused, Transient
@@ -48,9 +48,9 @@ class MailState(LoopState, total=False):
 class MailAgent(Assistant):
     name = "mail"
 
-    settle: Settle
+    after_triage: AfterTriage
     habits: Judge | None
-    outcomes: Recall | None
+    outcomes: KnownOutcomes | None
     """Both None where nothing is to be gone by but the model, as in a replay."""
     sorts_by_rules: bool
     """Whether mail is sorted by its headers alone when the budget for the model is spent, rather than left waiting."""
@@ -84,16 +84,16 @@ class MailAgent(Assistant):
     @in_span("triage")
     async def triage_router(self, state: MailState, config: RunnableConfig) -> Command[str]:
         run = state["run"]
-        settled = await self.settle(run, await self._triage(run, config), lease_of(config))
+        came_to = await self.after_triage(run, await self._triage(run, config), lease_of(config))
         if run.get("undelivered"):
             told = run["undelivered"]
             goto = "triage_interrupt_handler" if told["args"] is None else "response_agent"
             return Command(goto=goto, update={"messages": [HumanMessage(told["says"])]})
         covering = {**run, "text": ""}  # what the mail says stands in the opening from here on
-        if settled.classification == "notify":
-            return Command(goto="triage_interrupt_handler", update={"run": covering, "opening": settled.opening})
-        if settled.classification == "respond":
-            opening = [HumanMessage(settled.opening)]
+        if came_to.classification == "notify":
+            return Command(goto="triage_interrupt_handler", update={"run": covering, "opening": came_to.opening})
+        if came_to.classification == "respond":
+            opening = [HumanMessage(came_to.opening)]
             return Command(goto="response_agent", update={"run": covering, "messages": opening})
         return Command(goto=END)
 
@@ -168,7 +168,7 @@ class MailAgent(Assistant):
         run = state["run"]
         account = await self.account(run)
         client = await self.clients.of(account)
-        covered = await self.settle.covered(run) if account.mode != "shadow" else ()
+        covered = await self.after_triage.covered(run) if account.mode != "shadow" else ()
         for mail_id in covered:
             await self.accounts.check_active(account.id)
             try:
@@ -176,7 +176,7 @@ class MailAgent(Assistant):
             except (NotFound, Refused):
                 continue  # the mail is answered; a label is not worth failing it
             except Transient:
-                if not self.settle.is_overtaken(covered, lease_of(config)):
+                if not self.after_triage.is_overtaken(covered, lease_of(config)):
                     raise
                 break
         return {}
@@ -188,7 +188,7 @@ class MailAgent(Assistant):
             return Sorted("notify", told["says"], "report")
         if run["given"]:
             return Sorted(run["given"])
-        if known := self.settle.classified(run, lease_of(config)):
+        if known := self.after_triage.classified(run, lease_of(config)):
             return known
         lease = lease_of(config)
         in_force = await self.memory.rules(UUID(run["account_id"]), "triage_preferences")
@@ -196,7 +196,7 @@ class MailAgent(Assistant):
         if found := deciding(rules, run["sender"]):
             return _by_rules(found)
         if self.outcomes:
-            await self.outcomes.settle(UUID(run["account_id"]))
+            await self.outcomes.note_known(UUID(run["account_id"]))
         thought = await self.habits(run, lease) if self.habits else None
         if thought and thought.decides and not thought.checked:
             return _by_habits(thought)

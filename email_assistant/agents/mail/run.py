@@ -61,7 +61,7 @@ class Run(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class Triaged:
     """What triage came to for the whole conversation."""
 
     classification: Classification
@@ -114,10 +114,10 @@ class Judge(Protocol):
         ...
 
 
-class Recall(Protocol):
+class KnownOutcomes(Protocol):
     """What mail turned out to need."""
 
-    def settle(self, account_id: UUID) -> Awaitable[None]:
+    def note_known(self, account_id: UUID) -> Awaitable[None]:
         """Note what has become known of an account's mails: a judge and the model go by it."""
         ...
 
@@ -126,14 +126,14 @@ class Recall(Protocol):
         ...
 
 
-class Settle(Protocol):
+class AfterTriage(Protocol):
     """What follows triage, in the database. Every part may be repeated."""
 
     def classified(self, run: Mapping[str, Any], lease: Lease) -> Sorted | None:
         """What triage came to before this run was interrupted; asking again might come to something else."""
         ...
 
-    def __call__(self, run: Mapping[str, Any], triaged: Sorted, lease: Lease) -> Awaitable[Settled]:
+    def __call__(self, run: Mapping[str, Any], triaged: Sorted, lease: Lease) -> Awaitable[Triaged]:
         """Store a mail's class and, if it is the one to be answered, let its run take the conversation over."""
         ...
 

@@ -56,13 +56,13 @@ class Notice:
 
 
 class Channels:
-    """`settle`: how old an item must be; what is answered sooner is not worth a notice; `every`: the shortest time
+    """`after`: how old an item must be; what is answered sooner is not worth a notice; `every`: the shortest time
     between two notices of one channel."""
 
-    def __init__(self, pool: Pool, vault: Vault, *, settle: timedelta, every: timedelta) -> None:
+    def __init__(self, pool: Pool, vault: Vault, *, after: timedelta, every: timedelta) -> None:
         self._pool = pool
         self._vault = vault
-        self._settle = settle
+        self._settle = after
         self._every = every
 
     async def add(

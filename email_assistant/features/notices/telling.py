@@ -52,7 +52,7 @@ def _telling(app: App) -> Telling:
     channels = Channels(
         app.pool,
         app.vault,
-        settle=timedelta(seconds=own.notify_settle_seconds),
+        after=timedelta(seconds=own.notify_settle_seconds),
         every=timedelta(seconds=own.notify_every_seconds),
     )
     notices = Notices(
