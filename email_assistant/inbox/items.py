@@ -26,9 +26,9 @@ from email_assistant.inbox.standing import (
     ACTS,
     Part,
     answered_where,
-    beside,
     day,
     is_asleep,
+    other_parts,
     said_of,
     takes_effect,
     waits_for,
@@ -349,7 +349,7 @@ class Item:
             for tool in self.done_beside
             if tool in _WAS_DONE
         ]
-        return done + beside(self.kind, self.parts, self.zone, one_proposal=self.chat is None)
+        return done + other_parts(self.kind, self.parts, self.zone, one_proposal=self.chat is None)
 
     @property
     def state(self) -> str:

@@ -137,7 +137,7 @@ def waits_for(until: datetime | None) -> str:
     return f"An agent of yours asks before it does this, and waits {left} more; your answer counts at once, for good"
 
 
-def beside(kind: Kind, parts: Sequence[Part], zone: ZoneInfo, *, one_proposal: bool) -> list[str]:
+def other_parts(kind: Kind, parts: Sequence[Part], zone: ZoneInfo, *, one_proposal: bool) -> list[str]:
     """What the person should know of the other parts while this one waits for them: one line each.
 
     Args:

@@ -104,7 +104,7 @@ class Invitation:
         return self.series.in_words(zone)
 
     @property
-    def beside(self) -> str:
+    def more_events(self) -> str:
         """How many events more there are; empty if none."""
         return f"and {self.others:,} more event{'s' if self.others > 1 else ''}" if self.others else ""
 
@@ -117,7 +117,7 @@ class Invitation:
             f"at {self.place}" if self.place else "",
             f"organised by {self.organiser}, as it says" if self.organiser else "",
             f"comment: {self.comment}" if self.comment else "",
-            self.beside,
+            self.more_events,
         ]
         return "; ".join(filter(None, facts))
 

@@ -69,7 +69,7 @@ class MeetingTime:
     def told(self, home: ZoneInfo) -> str:
         """From when to when, for a person at home in `home`."""
         start, end = self.start.astimezone(home), self.end.astimezone(home)
-        if (start.date(), start.tzname()) == (end.date(), end.tzname()) and not beside(self.start, home):
+        if (start.date(), start.tzname()) == (end.date(), end.tzname()) and not as_written(self.start, home):
             return f"{start:{_DAY}, %H:%M} to {end:%H:%M %Z}"
         return f"{moment(self.start, home)} to {moment(self.end, home)}"
 
@@ -106,10 +106,10 @@ def unusual(args: Mapping[str, Any], home: ZoneInfo, hours: WorkingHours, now: d
 def moment(at: datetime, home: ZoneInfo) -> str:
     """An aware time to the minute at home, and beside that in its own timezone, where the clocks show another."""
     shown = f"{at.astimezone(home):{_DAY}, %H:%M %Z}"
-    return f"{shown} ({own})" if (own := beside(at, home)) else shown
+    return f"{shown} ({own})" if (own := as_written(at, home)) else shown
 
 
-def beside(at: datetime, home: ZoneInfo) -> str:
+def as_written(at: datetime, home: ZoneInfo) -> str:
     """An aware time as it is in its own timezone; empty where the clocks at home show the same."""
     local = at.astimezone(home)
     if local.utcoffset() == at.utcoffset():

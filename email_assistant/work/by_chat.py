@@ -28,7 +28,7 @@ from email_assistant.model.context import shortened
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.entry import Effect, NotYetClear
 from email_assistant.tools.spec import ToolError
-from email_assistant.work.chat import Turns, did, named_in
+from email_assistant.work.chat import Turns, named_in, tool_uses
 from email_assistant.work.driver import Kind, Tools
 from email_assistant.work.evidence import Evidence
 from email_assistant.work.faults import Fault, QuestionNotStored
@@ -188,7 +188,7 @@ class ByChat(Kind[OpenRuns]):
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
             for question in asked:
-                named = named_in(did(messages), question.value["args"])
+                named = named_in(tool_uses(messages), question.value["args"])
                 about = ABOUT + "\n".join(named) if named else ""
                 await self.questions.project(conn, run.id, shown + about, [question])
             if link:

@@ -132,7 +132,7 @@ class Turns:
 
 
 @dataclass(frozen=True, slots=True)
-class Did:
+class ToolUse:
     """A call of a tool."""
 
     call_id: str
@@ -146,15 +146,15 @@ class Did:
         return self.result is not None and self.result.startswith("Error:")
 
 
-def did(messages: Sequence[AnyMessage]) -> list[Did]:
+def tool_uses(messages: Sequence[AnyMessage]) -> list[ToolUse]:
     """The calls since the person's last words, in order."""
     turn = list(_since_the_request(messages))[::-1]
     results = {message.tool_call_id: message.text for message in turn if isinstance(message, ToolMessage)}
     calls = [call for message in turn if isinstance(message, AIMessage) for call in message.tool_calls]
-    return [Did(str(call["id"]), call["name"], call["args"], results.get(str(call["id"]))) for call in calls]
+    return [ToolUse(str(call["id"]), call["name"], call["args"], results.get(str(call["id"]))) for call in calls]
 
 
-def named_in(calls: Sequence[Did], args: Mapping[str, Any]) -> list[str]:
+def named_in(calls: Sequence[ToolUse], args: Mapping[str, Any]) -> list[str]:
     """What was looked up about the ids in a call's arguments, which say nothing to a person: the lines that hold one,
     each with the line before it. Others may have written them."""
     ids = [value for value in args.values() if isinstance(value, str) and len(value) >= _AN_ID and " " not in value]
@@ -235,9 +235,9 @@ class Chat:
         """Where each chat stands; of what it waits for, the oldest."""
         return await stand(self.turns, self.inbox, self.ledger, user_id, chats)
 
-    async def did(self, turn: RunRow) -> list[Did]:
+    async def tool_uses(self, turn: RunRow) -> list[ToolUse]:
         """What the assistant did in a turn so far."""
-        return did(await self.invoker.messages(turn.id))
+        return tool_uses(await self.invoker.messages(turn.id))
 
     async def aclose(self) -> None:
         """Break off what is under way; another start takes it up."""
@@ -305,7 +305,7 @@ class Chat:
     async def _is_held_up(self, turn: RunRow) -> bool:
         """Whether an outage holds a turn up after all that the person decided in it is done: what is left of it is the
         assistant's own, so it may be set aside for a new request, and nobody is locked out of their chat."""
-        return turn.is_at_work and all(call.result is not None for call in await self.did(turn))
+        return turn.is_at_work and all(call.result is not None for call in await self.tool_uses(turn))
 
     async def _settle_left(self, lease: Lease, account: Account, last: RunRow | None) -> None:
         """Find out what became of effects that turns left when they broke off, before anything new begins. Those of a

@@ -12,7 +12,7 @@ from typing import Final
 from email_assistant.features.rehearsal.habits.classifier import OF_EACH
 from email_assistant.features.rehearsal.habits.learned import FIRST
 from email_assistant.features.rehearsal.walk import ANSWERED, Prediction, Progress, Walked, walk
-from email_assistant.features.rehearsal.ways import Bin, Way, beside, calibration
+from email_assistant.features.rehearsal.ways import Bin, Way, by_each_way, calibration
 from email_assistant.sync.past_mails import NoHistory, Recorded
 
 MONTH: Final = timedelta(days=30.4)
@@ -101,7 +101,7 @@ def report(walked: Walked, own: Collection[str], to_do: str = _OF_A_FILE) -> Reh
     if walked.classifier is None or not judged:
         raise NoHistory(_too_little(walked.judged, to_do))
     right = [each.answered for each in judged]
-    compared = beside(judged, own)
+    compared = by_each_way(judged, own)
     hours = [each.answered_after / timedelta(hours=1) for each in judged if each.answered_after is not None]
     weights = walked.classifier.weights(ANSWERED)
     return Rehearsed(

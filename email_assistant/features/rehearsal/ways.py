@@ -104,7 +104,7 @@ def first(given: Sequence[float], many: int) -> list[bool]:
     return [place in chosen for place in range(len(given))]
 
 
-def beside(judged: Sequence[Prediction], own: Collection[str]) -> Ways:
+def by_each_way(judged: Sequence[Prediction], own: Collection[str]) -> Ways:
     """`judged`: mails that came later than what was learned from."""
     right = [each.answered for each in judged]
     few = [addressed_to_few(each.entry.mail, own) for each in judged]
@@ -188,7 +188,7 @@ def compare(entries: Sequence[Recorded], own: Collection[str], progress: Progres
     right = [each.answered for each in judged]
     if not any(right) or all(right) or len({each.answered for each in older}) == 1:
         raise NoHistory("all mails of the older or of the newer part had the same outcome: nothing can be compared")
-    compared = beside(judged, own)
+    compared = by_each_way(judged, own)
     words = _by_words(older, judged)
     as_many = first(words, compared.ways["ours"].shown)
     return Compared(

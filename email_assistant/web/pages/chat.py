@@ -25,7 +25,7 @@ from email_assistant.web.rendering import render
 from email_assistant.web.replies import stand_of
 from email_assistant.web.routers import Assistant, ItemId, for_pages
 from email_assistant.web.wording import TITLES, chat_buttons, what_follows
-from email_assistant.work.chat import Chat, Did, Talk
+from email_assistant.work.chat import Chat, Talk, ToolUse
 from email_assistant.work.invoke import Watch
 from email_assistant.work.rows import RunRow
 
@@ -217,7 +217,8 @@ async def _page(
         chat=talk.chat,
         here=path_of(chat_id),
         turns=[
-            ShownTurn.of(turn, _lines(items, await chat.did(turn), account.zone), done) for turn, items, done in newest
+            ShownTurn.of(turn, _lines(items, await chat.tool_uses(turn), account.zone), done)
+            for turn, items, done in newest
         ],
         earlier=len(turns) - len(newest),
         waits=[await _waits(app, item, given if item.id == answered else {}) for item in talk.waiting],
@@ -246,7 +247,7 @@ async def _waits(app: App, item: Item, posted: Mapping[str, str]) -> Waits:
     return Waits(item, inputs_of(form, given), form.changed(given), posted.get("response", ""), form.zone)
 
 
-def _lines(items: Sequence[Item], calls: Sequence[Did], zone: ZoneInfo) -> list[ChatLine]:
+def _lines(items: Sequence[Item], calls: Sequence[ToolUse], zone: ZoneInfo) -> list[ChatLine]:
     """The calls in order, in the place of those that the person decided what became of that; what waits is left out."""
     by_call = {item.call_id: item for item in items}
     called = {call.call_id for call in calls}

@@ -15,7 +15,7 @@ from email_assistant.app import App
 from email_assistant.google.calendar import Event
 from email_assistant.google.errors import GoogleError
 from email_assistant.inbox.items import Item
-from email_assistant.tools.times import MeetingTime, beside, days_named
+from email_assistant.tools.times import MeetingTime, as_written, days_named
 from email_assistant.web.pages.proposal import LETTER_TEXT
 from email_assistant.web.rendering import render
 from email_assistant.web.routers import Assistant, ItemId, for_pages
@@ -88,7 +88,7 @@ def _proposal(args: dict[str, Any], zone: ZoneInfo) -> Slot | None:
     if when is None:
         return None
     start, end = when.start.astimezone(zone), when.end.astimezone(zone)
-    return Slot(start, end, str(args.get("title", "")), is_meant=True, beside=beside(when.start, zone))
+    return Slot(start, end, str(args.get("title", "")), is_meant=True, beside=as_written(when.start, zone))
 
 
 def _slot(event: Event, zone: ZoneInfo) -> Slot:
