@@ -1,8 +1,11 @@
-"""LangGraph's Postgres checkpointer, behind the lease.
+"""LangGraph's Postgres checkpointer, behind the lease; and what it keeps, read back as plain data and our messages, and
+nothing else.
 
 LangGraph lets two workers run one thread without an error, and a slow worker's late checkpoint becomes the head. So
-every write is one statement that checks the writer's epoch too. And it builds whatever object a row names; so what
-is read goes through a serializer of ours.
+every write is one statement that checks the writer's epoch too. And its own serializer imports and calls whatever a row
+names (its docstring warns of it), so whoever can write to the database could run code here; what its strict mode
+refuses it hands on as if it had been read. So here nothing is looked up by a name that stands in a row, and what is not
+ours is an error.
 """
 
 import asyncio
@@ -14,6 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+import ormsgpack
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
     WRITES_IDX_MAP,
@@ -25,26 +30,38 @@ from langgraph.checkpoint.base import (
     get_serializable_checkpoint_metadata,
 )
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from langgraph.checkpoint.serde.jsonplus import (
+    EXT_CONSTRUCTOR_KW_ARGS,
+    EXT_CONSTRUCTOR_POS_ARGS,
+    EXT_PYDANTIC_V2,
+    JsonPlusSerializer,
+)
 from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, TASKS
+from langgraph.types import Interrupt, Send
 from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
 from email_assistant.db.lease import HELD, Lease, RowChange
 from email_assistant.db.pool import Connection, Pool
-from email_assistant.db.serializer import ForeignCheckpoint, PlainSerializer
+from email_assistant.errors import AssistantError
 
+_MESSAGES = (AIMessage, HumanMessage, SystemMessage, ToolMessage)
+_READERS = {
+    **{(EXT_PYDANTIC_V2, kind.__module__, kind.__name__): kind.model_validate for kind in _MESSAGES},
+    (EXT_CONSTRUCTOR_POS_ARGS, Send.__module__, Send.__name__): lambda given: Send(*given),
+    (EXT_CONSTRUCTOR_KW_ARGS, Interrupt.__module__, Interrupt.__name__): lambda given: Interrupt(**given),
+}
+"""How to read each kind of object that our graphs leave in a checkpoint, by the code and the name it is kept under."""
 _NODE = "branch:to:"
 """How the name of a channel begins that has a node run (`langgraph.graph._branch`, `state.attach_edge`)."""
 _PULLED = "~__pregel_pull"
 """How the path of a task begins that a channel has triggered (`langgraph._internal._constants.PULL`)."""
-
 _KEPT = {"v", "id", "channel_versions", "versions_seen"}
 """What LangGraph looks into, of a checkpoint."""
 _FIRST_NODE = 1
 """LangGraph's number of the step in which the first node runs; in those before it takes its input."""
 _INLINE = (type(None), str, int, float, bool)
 """What stands in the checkpoint itself; all else is a blob."""
-
 # As `AsyncPostgresSaver` writes its tables, which reads them, but all rows in one statement under the lease.
 # Nothing rests on a checkpoint before a later commit does, of an item or an effect, and this takes along what was
 # committed before it (https://www.postgresql.org/docs/current/wal-async-commit.html): so no commit waits for the disk.
@@ -67,6 +84,49 @@ _HEADS = """where thread_id = %s and checkpoint_id = (
     select max(c.checkpoint_id) from checkpoints c
     where c.thread_id = checkpoints.thread_id and c.checkpoint_ns = checkpoints.checkpoint_ns)"""
 _REPLACED = "update set channel = excluded.channel, type = excluded.type, blob = excluded.blob"
+
+
+class ForeignCheckpoint(AssistantError):
+    """What is kept of a conversation holds something that this program never writes; none of it was believed."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "what is kept of this conversation in the database was damaged, or changed by somebody else: none of it is "
+            "used; retry the mail, or begin a new chat"
+        )
+
+
+class PlainSerializer:
+    """LangGraph's way to write; of its ways to read, the few that our graphs need."""
+
+    def __init__(self) -> None:
+        self._written = JsonPlusSerializer()
+
+    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+        """The name of the format, and the bytes."""
+        return self._written.dumps_typed(obj)
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        """The object that was kept. Raises ForeignCheckpoint."""
+        kind, kept = data
+        if kind == "null":
+            return None
+        if kind != "msgpack":
+            raise ForeignCheckpoint
+        try:
+            return _unpack(kept)
+        except Exception:
+            # Not the cause's own words: they may quote what was kept.
+            raise ForeignCheckpoint from None
+
+
+def _unpack(kept: bytes) -> Any:
+    return ormsgpack.unpackb(kept, ext_hook=_read, option=ormsgpack.OPT_NON_STR_KEYS)
+
+
+def _read(code: int, kept: bytes) -> Any:
+    module, name, given, *_ = _unpack(kept)
+    return _READERS[code, module, name](given)
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ import re
 from decimal import Decimal
 from typing import Final, Literal, NamedTuple
 
-from email_assistant.gate.plain import folded
+from email_assistant.gate.names import folded
 from email_assistant.gate.vocabulary import ACCOUNT_CUES, CURRENCIES, PHONE_CUES, SCALES, SECRET_CUES
 
 _NUMBER: Final = r"\d{1,3}(?:[.,' ]\d{3})+(?:[.,]\d{1,2})?|\d+(?:[.,]\d{1,8})?"

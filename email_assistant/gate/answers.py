@@ -16,7 +16,7 @@ from yaml import YAMLError
 from email_assistant.core_yaml import load
 from email_assistant.gate import provenance
 from email_assistant.gate.call import PROSE, Labels
-from email_assistant.gate.plain import called, words
+from email_assistant.gate.names import called, words
 from email_assistant.gate.provenance import By, Kind, Source, read
 from email_assistant.mail.address import address_of, is_recipient
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import date, timedelta
 from typing import Final, NamedTuple
 
-from email_assistant.gate.plain import folded
+from email_assistant.gate.names import folded
 from email_assistant.gate.vocabulary import MONTHS
 
 _ORDINAL: Final = r"(?:st|nd|rd|th|er|o|\.)?"

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 from email_assistant.gate.answers import NAMING, Indexed, Thing, whole
 from email_assistant.gate.call import PROSE, Act, Labels, Proposed
-from email_assistant.gate.plain import called, plain, words
+from email_assistant.gate.names import called, plain, words
 from email_assistant.gate.provenance import Source, holders, spans
 from email_assistant.gate.spoken import Spoken, act_of, behind, is_asked_for, is_named, needs_word
 from email_assistant.gate.vocabulary import EXTREMES

@@ -14,8 +14,7 @@ from itertools import chain, pairwise, product
 from typing import Final, Literal
 
 from email_assistant.gate import amounts, dates
-from email_assistant.gate.names import Words, spoken
-from email_assistant.gate.plain import folded, plain
+from email_assistant.gate.names import Words, folded, plain, spoken
 from email_assistant.gate.spans import Kind, Span, scan, words_of
 from email_assistant.gate.spoken import Sayings, called_by, is_called
 from email_assistant.gate.vocabulary import ORDINARY

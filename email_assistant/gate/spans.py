@@ -11,8 +11,7 @@ from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from email_assistant.gate import amounts, dates, names
-from email_assistant.gate.names import Words
-from email_assistant.gate.plain import folded, plain
+from email_assistant.gate.names import Words, folded, plain
 from email_assistant.gate.vocabulary import (
     CLOCK,
     CURRENCIES,

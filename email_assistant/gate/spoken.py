@@ -9,8 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, Self
 
 from email_assistant.gate.call import Act
-from email_assistant.gate.names import loose
-from email_assistant.gate.plain import words
+from email_assistant.gate.names import loose, words
 from email_assistant.gate.spans import Span, words_of
 from email_assistant.gate.vocabulary import (
     ARTICLES,

@@ -1,9 +1,10 @@
-"""One way to a model's server: while it refuses, one of all who wait asks again when it is time, and nobody else; and
-the small questions that show what it can do, of about a hundred tokens each."""
+"""One way to a model's server: while it refuses, one of all who wait asks again when it is time, and nobody else;
+and the small questions that show what it can do, of about a hundred tokens each."""
 
+import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from pydantic import BaseModel
@@ -15,6 +16,23 @@ if TYPE_CHECKING:
 
 
 R = TypeVar("R")
+Ability = Literal["json_schema", "json_object", "untold_schema", "tools", "stream", "stream_usage"]
+"""`untold_schema`: answers fit a schema that went out with the request and does not stand in the prompt."""
+_BELIEVED_SECONDS = 3600
+"""For so long something is taken as found out: servers are restarted with other models and other flags."""
+_TIMES = 2
+"""An answer that doesn't fit is the server's way only when it comes so often in a row."""
+WORD = "Answer with the word: ready"
+CALL = "Call the tool."
+READY_TOOL: dict[str, Any] = {
+    "type": "function",
+    "function": {
+        "name": "ready",
+        "description": "Says that you are ready.",
+        "parameters": {"type": "object", "properties": {}},
+    },
+}
+_AT_ONCE: Final = 4
 
 
 class Asking:
@@ -81,15 +99,6 @@ def _is_about_all(error: ModelFault | ModelRefused) -> bool:
     return error.at_all if isinstance(error, ModelFault) else not isinstance(error, TextRefused)
 
 
-Ability = Literal["json_schema", "json_object", "untold_schema", "tools", "stream", "stream_usage"]
-"""`untold_schema`: answers fit a schema that went out with the request and does not stand in the prompt."""
-
-_BELIEVED_SECONDS = 3600
-"""For so long something is taken as found out: servers are restarted with other models and other flags."""
-_TIMES = 2
-"""An answer that doesn't fit is the server's way only when it comes so often in a row."""
-
-
 class Abilities:
     """Kept in memory: a new process finds out anew, at the price of a refused request or a small question."""
 
@@ -118,19 +127,6 @@ class Abilities:
             self.found(ability, False)
 
 
-WORD = "Answer with the word: ready"
-CALL = "Call the tool."
-
-READY_TOOL: dict[str, Any] = {
-    "type": "function",
-    "function": {
-        "name": "ready",
-        "description": "Says that you are ready.",
-        "parameters": {"type": "object", "properties": {}},
-    },
-}
-
-
 class Ready(BaseModel):
     """A form that no model keeps to by itself when it is asked for a word."""
 
@@ -152,3 +148,20 @@ def _small(message: AnyMessage) -> AnyMessage:
             return HumanMessage(WORD)
         case _:
             return message.model_copy(update={"content": "ready"})
+
+
+async def several(questions: Iterable[Callable[[], Awaitable[None]]]) -> None:
+    """Ask all, a few at a time. The first error, or the end of this task, ends those that are under way."""
+    slots = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(ask: Callable[[], Awaitable[None]]) -> None:
+        async with slots:
+            await ask()
+
+    tasks = [asyncio.create_task(one(ask)) for ask in questions]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

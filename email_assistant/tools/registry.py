@@ -17,9 +17,8 @@ from email_assistant.outgoing.entry import Effect
 from email_assistant.tools.config import LOCAL, RuleFiles, Rules
 from email_assistant.tools.control import CLARIFICATION
 from email_assistant.tools.events import EVENT_NOW, SAID, UPDATE_EVENT, UpdateEventTool
-from email_assistant.tools.flipped import FlippedTool
 from email_assistant.tools.mcp.pool import Servers
-from email_assistant.tools.mcp.tool import McpTool
+from email_assistant.tools.mcp.tool import FlippedTool, McpTool
 from email_assistant.tools.own.mailbox import Mailbox
 from email_assistant.tools.spec import (
     CONFIRMATION,

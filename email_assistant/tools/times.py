@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from email_assistant.db.pool import Pool, fetched
 from email_assistant.gate.dates import dates_near, later
-from email_assistant.gate.plain import folded, plain
+from email_assistant.gate.names import folded, plain
 from email_assistant.gate.spans import Span, scan
 from email_assistant.google.calendar import Event
 from email_assistant.settings.values import WorkingHours

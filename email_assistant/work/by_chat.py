@@ -13,9 +13,9 @@ from email_assistant.accounts.account import UnknownAccount
 from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.vault import VaultError
 from email_assistant.agents.chat.graph import link_in
+from email_assistant.db.checkpoints import ForeignCheckpoint
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Connection, Pool
-from email_assistant.db.serializer import ForeignCheckpoint
 from email_assistant.gate.source import BadFile
 from email_assistant.google.errors import GoogleError, NotFound, Refused
 from email_assistant.google.quota import Urgency

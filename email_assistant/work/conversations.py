@@ -18,10 +18,10 @@ from pydantic import TypeAdapter, ValidationError
 from email_assistant.accounts.rows import COLUMNS, account_in
 from email_assistant.agents.mail.prompts import Classification
 from email_assistant.agents.mail.run import ReplyNeeds, Run
+from email_assistant.db.checkpoints import ForeignCheckpoint
 from email_assistant.db.lease import Lease
 from email_assistant.db.mails import BESIDE, UNTOLD
 from email_assistant.db.pool import Pool, fetched
-from email_assistant.db.serializer import ForeignCheckpoint
 from email_assistant.db.statements import statements
 from email_assistant.db.values import time_in_json
 from email_assistant.gate.policy import GateSession

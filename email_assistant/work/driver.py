@@ -15,11 +15,10 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from uuid import UUID
 
 from email_assistant.accounts.accounts import Accounts
-from email_assistant.db.checkpoints import read_once
+from email_assistant.db.checkpoints import ForeignCheckpoint, read_once
 from email_assistant.db.lease import Lease, LeaseLost, held
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.db.presence import Holder
-from email_assistant.db.serializer import ForeignCheckpoint
 from email_assistant.errors import logged
 from email_assistant.google.quota import Urgency, calls_are
 from email_assistant.inbox.items import Item

@@ -11,9 +11,8 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, Interrupt, StateSnapshot
 
-from email_assistant.db.checkpoints import nothing_stands_of, run_config, stored_questions
+from email_assistant.db.checkpoints import ForeignCheckpoint, nothing_stands_of, run_config, stored_questions
 from email_assistant.db.lease import Lease
-from email_assistant.db.serializer import ForeignCheckpoint
 from email_assistant.inbox.questions import Questions
 from email_assistant.work.faults import LostInterrupt, QuestionNotStored
 

@@ -21,7 +21,7 @@ from email_assistant.gate.ledger import OWN_LETTERS
 from email_assistant.mail.diff import Survival, survival
 from email_assistant.memory.senders import believed, deciding
 from email_assistant.model import BadAnswer, ModelFault, ModelRefused
-from email_assistant.model.several import several
+from email_assistant.model.asking import several
 from email_assistant.tools.sending import LETTER
 from email_assistant.tools.spec import ToolError
 from email_assistant.work.conversations import Conversations, StoredMail, UnreadableMail, conversation_text, triage_text

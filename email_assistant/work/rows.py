@@ -9,8 +9,8 @@ from uuid import UUID
 from psycopg.rows import kwargs_row
 
 from email_assistant.accounts.account import Account
+from email_assistant.db.checkpoints import ForeignCheckpoint
 from email_assistant.db.pool import Connection, Pool, fetched
-from email_assistant.db.serializer import ForeignCheckpoint
 
 RunState = Literal["running", "waiting", "acting", "done", "failed", "superseded"]
 

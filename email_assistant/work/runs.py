@@ -11,7 +11,7 @@ from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from email_assistant.accounts.account import Account
-from email_assistant.agents.chat.run import Turn
+from email_assistant.agents.chat.graph import Turn
 from email_assistant.agents.mail.run import Run
 from email_assistant.db import checkpoints, mails, runs, threads
 from email_assistant.db.lease import Lease, RowChange

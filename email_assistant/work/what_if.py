@@ -25,7 +25,7 @@ from email_assistant.memory.rules import Rule, checked, numbered
 from email_assistant.memory.senders import believed, deciding, sender_rule
 from email_assistant.memory.trial import COUNTED
 from email_assistant.model import Models
-from email_assistant.model.several import several
+from email_assistant.model.asking import several
 from email_assistant.settings import Settings
 from email_assistant.work.conversations import UnreadableMail, read_mails, triage_text
 

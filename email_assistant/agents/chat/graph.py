@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import takewhile
-from typing import Any
+from typing import Any, Literal, NotRequired, TypedDict
 from uuid import UUID
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
@@ -23,6 +23,21 @@ from email_assistant.tools.spec import Call, FormNeeded, LinkNeeded, ServerDown
 
 _ROUTER_SEES = 8
 """Messages before the request: what "yes, that one" is about."""
+
+
+class Turn(TypedDict):
+    """What a turn's graph is started with; kept in the checkpoint, so plain JSON."""
+
+    agent: Literal["chat"]
+    id: str
+    account_id: str
+    address: str
+    chat: str
+    """The client's id of the chat."""
+    request: str
+    """What the person asked for."""
+    allowed_tool_types: NotRequired[list[str]]
+    """What the policy router has let this turn do; nothing before that."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from email_assistant.mail.excerpt import tokens
 from email_assistant.mail.history import new_text
 from email_assistant.mail.message import Mail
 from email_assistant.model import BadAnswer, Models
-from email_assistant.model.several import several
+from email_assistant.model.asking import several
 from email_assistant.work.conversations import StoredMail, triage_text
 
 NO_ANSWER: Final = "no answer"
