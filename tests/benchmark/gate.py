@@ -30,7 +30,7 @@ from pydantic import BaseModel
 
 from email_assistant.gate.answers import answer
 from email_assistant.gate.call import Labels, Proposed, Subject
-from email_assistant.gate.plain import words
+from email_assistant.gate.names import words
 from email_assistant.gate.policy import GateSession, decide, entry
 from email_assistant.gate.provenance import read
 from email_assistant.gate.spoken import is_asked_for, needs_word

@@ -27,7 +27,7 @@ from email_assistant.gate.answers import answer
 from email_assistant.gate.call import Labels, Proposed, Subject
 from email_assistant.gate.doubt import Doubt
 from email_assistant.gate.doubts import doubts
-from email_assistant.gate.plain import called, words
+from email_assistant.gate.names import called, words
 from email_assistant.gate.policy import GateSession, decide
 from email_assistant.gate.sessions import arguments_in
 from email_assistant.gate.spoken import Spoken, is_asked_for

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from email_assistant.features.rehearsal.mbox import read
 from email_assistant.features.rehearsal.report import Period, rehearsed, report, write_scores
 from email_assistant.features.rehearsal.walk import AIM, ENOUGH, Prediction, Walked, held_out, threshold, walk
-from email_assistant.features.rehearsal.ways import beside, compare
+from email_assistant.features.rehearsal.ways import by_each_way, compare
 from email_assistant.mail.address import Address
 from email_assistant.mail.message import Mail
 from email_assistant.sync.past_mails import NoHistory, Recorded
@@ -369,7 +369,7 @@ class TestWays:
         return found
 
     def test_what_was_learned_where_it_catches_more_of_as_many(self) -> None:
-        found = beside(self.mails(60, lambda answered: 0.9 if answered else 0.1), OWN)
+        found = by_each_way(self.mails(60, lambda answered: 0.9 if answered else 0.1), OWN)
         assert [(each.shown, each.caught) for each in found.ways.values()] == [
             (400, 100),
             (100, 60),
@@ -383,7 +383,7 @@ class TestWays:
 
     def test_else_the_simple_way(self) -> None:
         given = iter([0.9] * 64 + [0.1] * 300 + [0.9] * 36)
-        found = beside(self.mails(60, lambda _: next(given)), OWN)
+        found = by_each_way(self.mails(60, lambda _: next(given)), OWN)
         assert found.go_by == (
             'Go by "to you, among few": these 100 mails hold 60 of the 100 that you answered, and as many "by what I '
             'learned of you" 64, which does not prove that learning helps.'
@@ -393,18 +393,19 @@ class TestWays:
         """It shows 95 % of all, with 97 % of the answered."""
         spared = {1, 40, 80, *range(120, 137)}
         place = iter(range(400))
-        found = beside(self.mails(25, lambda _: 0.1 if next(place) in spared else 0.9), OWN)
+        found = by_each_way(self.mails(25, lambda _: 0.1 if next(place) in spared else 0.9), OWN)
         assert (found.ways["ours"].shown, found.ways["ours"].caught) == (380, 97)
         assert found.go_by == "Look at everything: no way does better than mails drawn by lot."
 
     def test_with_too_few_answers_everything(self) -> None:
-        found = beside(self.mails(9, lambda answered: 0.9 if answered else 0.1, answered=ENOUGH - 1), OWN)
+        found = by_each_way(self.mails(9, lambda answered: 0.9 if answered else 0.1, answered=ENOUGH - 1), OWN)
         assert found.go_by.startswith("Look at everything: you answered 19 of these mails, too few")
         assert found.ways["ours"].in_words(19) == "19, too few to tell a share"
 
     def test_its_share_is_told_with_its_interval(self) -> None:
         assert (
-            beside(self.mails(60, lambda _: 0.9), OWN).ways["addressed_to_few"].in_words(100) == "60: 60% (50% to 70%)"
+            by_each_way(self.mails(60, lambda _: 0.9), OWN).ways["addressed_to_few"].in_words(100)
+            == "60: 60% (50% to 70%)"
         )
 
 

@@ -11,8 +11,7 @@ from datetime import datetime, timedelta
 from .letters import dictated, reply, rewritten
 from .protocol import ModelCall, PromptMessage
 from .reading import CLOSING, Person, PromptMail, Step, read_mails, read_person, read_rounds
-from .times import at, clocks, named_days, spoken
-from .wording import PATTERNS, PHRASES, canned, sentence, shorten
+from .wording import PATTERNS, PHRASES, at, canned, clocks, named_days, sentence, shorten, spoken
 
 _SEND, _SCHEDULE, _CALENDAR = "send_email_tool", "schedule_meeting_tool", "check_calendar_tool"
 _QUESTION, _DONE = "Question", "Done"

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 from .letters import letter, rewritten
 from .protocol import JsonObject, ModelAnswer, ModelCall, PromptMessage
 from .reading import Person, PromptMail, Step, read_mails, read_person, read_rounds
-from .times import at, clocks, named_days, spoken, without_times
-from .wording import ABILITIES, PATTERNS, sentence, shorten
+from .wording import ABILITIES, PATTERNS, at, clocks, named_days, sentence, shorten, spoken, without_times
 
 CLARIFY = "request_clarification"
 _LENGTH = timedelta(minutes=30)

@@ -10,8 +10,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from .protocol import Function, PromptMessage
-from .times import at, clocks, named_days
-from .wording import ADDRESS, PATTERNS, shorten
+from .wording import ADDRESS, PATTERNS, at, clocks, named_days, shorten
 
 _OPENING = re.compile(r'^<mail\b(?: id="([^"\n]*)")?[^>\n]*>[ \t]*$', re.MULTILINE)
 CLOSING = "</mail>"
