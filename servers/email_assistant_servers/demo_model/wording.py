@@ -1,5 +1,5 @@
-"""What the model understands and says, by `wording.yaml`; what of mails it knows, by `answers.yaml`; and days and times of
-day in what people write, as minutes since midnight."""
+"""What the model understands and says, by `wording.yaml`; what of mails it knows, by `answers.yaml`; and days and times
+of day in what people write, as minutes since midnight."""
 
 import calendar
 import re
