@@ -243,14 +243,17 @@ async def undo(item: ItemId) -> None:
 async def snooze(
     item: ItemId,
     time: Annotated[
-        str | None, typer.Argument(metavar="[FOR]", help="30m, 12h, 3d, 2w; left out: bring it back now.")
+        str | None,
+        typer.Argument(metavar="[FOR]", help="30m, 12h, 3d, 2w, tomorrow or monday; left out: bring it back now."),
     ] = None,
 ) -> None:
     """Later: leave an item out of the list for a while; it comes back by itself."""
-    length = _age_of(time, "FOR")
+    from email_assistant.inbox.standing import SNOOZES, wakes_at
+
+    length = None if time in SNOOZES else _age_of(time, "FOR")
     async with answering.opened_inbox() as app:
         found = await app.inbox.find(app.user_id, item)
-        until = datetime.now(UTC) + length if length else None
+        until = datetime.now(UTC) + length if length else wakes_at(time, found.zone) if time else None
         snoozed = await app.inbox.snooze(app.user_id, found.id, until)
     way_back = f"; before, by `email-assistant inbox undo {str(found.id)[:8]}`"
     out.print(f"Back at {when(until, found.zone)}{way_back}." if until else "It waits for you.")

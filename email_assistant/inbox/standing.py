@@ -62,6 +62,13 @@ _DO: Mapping[Kind, str] = {"draft": "go out", "meeting": "are put into the calen
 TAKEN_FOR: Mapping[str, str] = {"respond": "needs an answer", "notify": "good to know", "ignore": "needs nothing"}
 """What each class of mail is called."""
 MORNING = time(8)
+SNOOZES: Mapping[str, str] = {
+    "tomorrow": "tomorrow morning",
+    "hour": "in an hour",
+    "later": "in four hours",
+    "monday": "Monday morning",
+}
+"""Until when an item may sleep, by a name and in words."""
 _THIS_WEEK = timedelta(days=6)
 """So long a day is told by its name alone."""
 
@@ -182,9 +189,13 @@ def day(at: datetime, zone: ZoneInfo) -> str:
     return f"{date} {local.hour}:{local:%M}"
 
 
-def tomorrow(zone: ZoneInfo) -> datetime:
-    """The next morning."""
-    return datetime.combine(datetime.now(zone).date() + timedelta(days=1), MORNING, zone)
+def wakes_at(choice: str, zone: ZoneInfo) -> datetime:
+    """The time that one of `SNOOZES` stands for, by the account's own clock. Raises KeyError: it is none of them."""
+    now = datetime.now(zone)
+    if hours := {"hour": 1, "later": 4}.get(choice):
+        return now + timedelta(hours=hours)
+    days = {"tomorrow": 1, "monday": 7 - now.weekday()}[choice]
+    return datetime.combine(now.date() + timedelta(days=days), MORNING, zone)
 
 
 def is_asleep(snoozed_until: datetime | None) -> bool:

@@ -57,6 +57,8 @@ class TestTimes:
         undo = f"email-assistant inbox undo {item['id'][:8]}"
         told = rf"Back at [-\d]+ [:\d]+ JST; before, by `{undo}`\.\n"
         assert re.fullmatch(told, daemon.cli("inbox", "snooze", item["id"], "1d"))
+        assert "Back at " in (told := daemon.cli("inbox", "snooze", item["id"], "monday"))
+        assert " 08:00 JST; before" in told
         assert daemon.cli("inbox", "undo", item["id"]) == "Taken back; it waits for you again.\n"
         assert daemon.item(item["id"])["snoozed_until"] is None
 

@@ -17,7 +17,7 @@ from email_assistant.inbox.items import Item
 from email_assistant.inbox.originals import Original, original
 from email_assistant.inbox.recipients import addresses_in
 from email_assistant.inbox.sentences import sentence
-from email_assistant.inbox.standing import tomorrow
+from email_assistant.inbox.standing import wakes_at
 from email_assistant.memory.lessons import Learned
 from email_assistant.memory.profiles import Memory
 from email_assistant.trail.context import Context, Contexts
@@ -104,7 +104,7 @@ class Desk:
     async def put_off(self, item: Item) -> Item:
         """Leave it out of the list until tomorrow morning. Raises NoItem, Conflict."""
         async with _in_time():
-            return await self._app.inbox.snooze(self.user_id, item.id, tomorrow(item.zone))
+            return await self._app.inbox.snooze(self.user_id, item.id, wakes_at("tomorrow", item.zone))
 
     async def undo(self, item: Item) -> None:
         """Take back an answer to it, or bring it back that was put off. Raises NoItem, Conflict."""

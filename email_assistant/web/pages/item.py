@@ -4,8 +4,10 @@ from bisect import bisect
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from fastapi import Form, Request
 from fastapi.responses import RedirectResponse, Response
@@ -14,6 +16,7 @@ from email_assistant.app import App
 from email_assistant.inbox.items import Conflict, Invalid, Item
 from email_assistant.inbox.listing import Wanted
 from email_assistant.inbox.sentences import asks
+from email_assistant.inbox.standing import SNOOZES, wakes_at
 from email_assistant.mail.diff import Piece, compare
 from email_assistant.trail.context import Contexts
 from email_assistant.web.forms import Field, ProposalForm
@@ -22,7 +25,6 @@ from email_assistant.web.pages.answered import Answered, News, Telling, is_aslee
 from email_assistant.web.pages.card import answer_card, parts_of
 from email_assistant.web.pages.listing import Listed, Listing, MailRow, Text, rows_of
 from email_assistant.web.pages.proposal import fields_of
-from email_assistant.web.pages.snooze import CHOICES, wake
 from email_assistant.web.rendering import render
 from email_assistant.web.routers import Assistant, ItemId, ToldContexts, for_pages
 from email_assistant.web.wording import CLASSES, PROFILE_NAMES, TITLES, did, does
@@ -136,7 +138,7 @@ async def _page(
         asleep=is_asleep(item),
         anew="true" if anew else None,
         expires_at=app.inbox.expires_at(item),
-        snoozes=CHOICES,
+        snoozes=SNOOZES,
         context=context,
         letters=[(letter, *_shortened(letter.text, whole=whole)) for letter in letters],
         earlier=len(context.conversation) - len(letters),
@@ -221,3 +223,10 @@ async def _next(app: App, items: Sequence[Item], listing: Listing, *, backwards:
 def _shortened(text: str, *, whole: bool) -> tuple[str, bool]:
     """A mail's text, and whether it was cut."""
     return (text, False) if whole or len(text) <= _LONGEST else (text[:_LONGEST], True)
+
+
+def wake(choice: str, zone: ZoneInfo) -> datetime | None:
+    """The time until which an item is to sleep; None, for an empty choice, is now. Raises Invalid: no such choice."""
+    if choice and choice not in SNOOZES:
+        raise Invalid("choose until when it is to sleep")
+    return wakes_at(choice, zone) if choice else None

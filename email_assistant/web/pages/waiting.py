@@ -14,12 +14,13 @@ from email_assistant.app import App
 from email_assistant.inbox.describe import above
 from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
 from email_assistant.inbox.listing import STATUSES
+from email_assistant.inbox.standing import SNOOZES
 from email_assistant.mail.compose import reply_subject
 from email_assistant.plugins import mailbox_pages
 from email_assistant.web.forms import Field, form_of
 from email_assistant.web.pages.answered import BY, Answered, News, Telling, each, just_answered, nothing
+from email_assistant.web.pages.item import wake
 from email_assistant.web.pages.listing import AGES, SORTS, Listed, Listing, Text, rows_of, zones
-from email_assistant.web.pages.snooze import CHOICES, wake
 from email_assistant.web.pages.start import Start, Starting
 from email_assistant.web.rendering import render
 from email_assistant.web.routers import Assistant, for_pages
@@ -200,7 +201,7 @@ async def _page(
         ages=AGES,
         sorts=SORTS,
         shown=[(each, SHOWN[each]) for each in _SHOWN],
-        snoozes=CHOICES,
+        snoozes=SNOOZES,
         counts=await app.inbox.counts(app.user_id),
         accounts=accounts,
         failed=failed,
