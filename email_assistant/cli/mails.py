@@ -134,9 +134,6 @@ async def why(
         print_text(fact)
 
 
-app.command("trail", help="The same as `why`.")(why)
-
-
 @app.command()
 @awaited
 async def files(

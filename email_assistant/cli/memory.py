@@ -193,9 +193,9 @@ async def lessons(account: OfAccount = None, as_json: AsJson = False) -> None:
         print_text(f"{str(each.id)[:8]}  {when(each.at)}  {each.said}{gone}")
 
 
-@app.command()
+@app.command("try")
 @awaited
-async def replay(
+async def try_rule(
     text: Annotated[str, typer.Argument(help="The rule on triage, in one sentence.")],
     mails: Annotated[int, typer.Option(help="How many of the newest mails.", min=1, max=200)] = 50,
     yes: Yes = False,

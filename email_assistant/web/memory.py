@@ -296,7 +296,7 @@ async def list_lessons(app: Assistant, memory: Rules, account: Of) -> LessonPage
     )
 
 
-@router.post("/replay", responses=documented(400, 401, 403, 404, 413, 422, 502, 503))
+@router.post("/try", responses=documented(400, 401, 403, 404, 413, 422, 502, 503))
 async def try_rule(app: Assistant, account: Of, rule: WhatIfRule) -> WhatIfOut:
     """Which of the newest mails would be sorted otherwise, were this a rule. Nothing is changed."""
     what_if = open_what_if(app)

@@ -901,7 +901,7 @@ class TestToken:
             "/api/memory/background",
             "/api/memory/lessons",
             "/api/memory/markdown",
-            "/api/memory/replay",
+            "/api/memory/try",
             "/api/memory/held/{held_id}/keep",
             "/api/memory/held/{held_id}/drop",
             "/api/memory/lessons/{lesson_id}/undo",

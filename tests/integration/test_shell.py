@@ -53,7 +53,7 @@ class TestTimes:
         [item] = daemon.pending()
         received = datetime.fromisoformat(daemon.mails()[0]["received_at"]).astimezone(ZoneInfo("Asia/Tokyo"))
         assert f"{received:%Y-%m-%d %H:%M} JST" in daemon.cli("mails")
-        assert f"{received:%Y-%m-%d %H:%M:%S} JST  It came in" in daemon.cli("mails", "trail", item["mail_id"])
+        assert f"{received:%Y-%m-%d %H:%M:%S} JST  It came in" in daemon.cli("why", item["mail_id"])
         undo = f"email-assistant inbox undo {item['id'][:8]}"
         told = rf"Back at [-\d]+ [:\d]+ JST; before, by `{undo}`\.\n"
         assert re.fullmatch(told, daemon.cli("inbox", "snooze", item["id"], "1d"))

@@ -895,7 +895,7 @@ def plain_command(database_url: str, folder: Path, *arguments: str) -> subproces
     return subprocess.run(started, capture_output=True, env=environment, cwd=folder, timeout=60)
 
 
-@pytest.mark.parametrize("command", [["inbox", "show"], ["mails", "trail"], ["inbox", "list"], ["mails"]])
+@pytest.mark.parametrize("command", [["inbox", "show"], ["why"], ["inbox", "list"], ["mails"]])
 async def test_the_plain_subcommands_let_no_escape_through_either(
     home: Home, account: UUID, database_url: str, tmp_path: Path, command: list[str]
 ) -> None:

@@ -359,10 +359,10 @@ def test_the_command_line_corrects_and_tells(start: Start, google: Google, model
     assert daemon.rules("triage_preferences") == ["Mail from bob@example.org is to be answered (respond)."]
     [item] = daemon.pending()
     assert item["mail_id"] == mail_id
-    whats = [event["what"] for event in daemon.cli("mails", "trail", mail_id, "--json")["events"]]
+    whats = [event["what"] for event in daemon.cli("why", mail_id, "--json")["events"]]
     assert whats[0] == "received"
     assert {"corrected", "retried", "proposed", "learned"} <= set(whats)
-    assert "You corrected it from “needs nothing” to “needs an answer”." in daemon.cli("mails", "trail", mail_id)
+    assert "You corrected it from “needs nothing” to “needs an answer”." in daemon.cli("why", mail_id)
     assert daemon.run("mails", "correct", mail_id, "junk").returncode == 1
     assert daemon.run("mails", "nonsense").returncode == 2
     assert daemon.cli("mails", "--json")["items"][0]["classification"] == "respond"

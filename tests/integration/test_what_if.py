@@ -44,12 +44,12 @@ class TestWhatIf:
         await home.receive()
         sold = await home.receive("Sale", from_=EVE)
         before, asked = await everything(home), len(model.calls())
-        found = (await http.post("/api/memory/replay", json={"text": "Ignore mail from shop.example."})).json()
+        found = (await http.post("/api/memory/try", json={"text": "Ignore mail from shop.example."})).json()
         assert [(mail["mail"], mail["was"], mail["becomes"]) for mail in found["otherwise"]] == [
             (sold, "notify", "ignore")
         ]
         assert (found["mails"], found["to_ask"]) == (2, 0)
-        same = (await http.post("/api/memory/replay", json={"text": "Notify me of mail from shop.example."})).json()
+        same = (await http.post("/api/memory/try", json={"text": "Notify me of mail from shop.example."})).json()
         assert same["otherwise"] == []
         assert len(model.calls()) == asked
         assert await everything(home) == before
@@ -60,7 +60,7 @@ class TestWhatIf:
         async with home.app.pool.connection() as conn:
             threads = await home.sql(f"select thread_id as id from mails where gmail_id = '{gone}'")
             await let_text_go(conn, [row["id"] for row in threads], NOT_KEPT)
-        told = (await http.post("/api/memory/replay", json={"text": "What is sold is nothing to me."})).json()
+        told = (await http.post("/api/memory/try", json={"text": "What is sold is nothing to me."})).json()
         assert (told["mails"], told["to_ask"]) == (1, 1)
 
     async def test_of_any_other_the_model_is_asked_if_they_say_so(
@@ -70,14 +70,14 @@ class TestWhatIf:
         sold = await home.receive("Sale", from_=EVE)
         before, asked = await everything(home), len(model.calls())
         rule = {"text": "What is sold is nothing to me."}
-        told = (await http.post("/api/memory/replay", json=rule)).json()
+        told = (await http.post("/api/memory/try", json=rule)).json()
         assert (told["otherwise"], told["to_ask"], told["cost"]) == ([], 2, None)
         taken = sum(call.prompt_tokens for call in model.calls("triage"))
         assert taken / 2 < told["tokens"] < taken * 2
         assert len(model.calls()) == asked
 
         model.on_triage({"Sale": "ignore", "Lunch?": "notify"})
-        found = (await http.post("/api/memory/replay", json={**rule, "ask": True})).json()
+        found = (await http.post("/api/memory/try", json={**rule, "ask": True})).json()
 
         assert [(mail["mail"], mail["becomes"]) for mail in found["otherwise"]] == [(sold, "ignore")]
         calls = model.calls()[asked:]
@@ -90,7 +90,7 @@ class TestWhatIf:
         await home.receive("Sale", from_=EVE)
         model.fault("triage", status=400, times=9)
         rule = {"text": "What is sold is nothing to me.", "ask": True}
-        refused = await http.post("/api/memory/replay", json=rule)
+        refused = await http.post("/api/memory/try", json=rule)
         assert "refuses the request" in refused.json()["detail"]
 
     async def test_mail_that_another_rule_decides_is_not_asked_about(
@@ -98,9 +98,9 @@ class TestWhatIf:
     ) -> None:
         await home.works.memory.add(home.account_id, "triage_preferences", "Ignore mail from shop.example.", "test")
         await home.receive("Sale", from_=EVE)
-        found = (await http.post("/api/memory/replay", json={"text": "Sales are dear to me."})).json()
+        found = (await http.post("/api/memory/try", json={"text": "Sales are dear to me."})).json()
         assert (found["to_ask"], found["otherwise"]) == (0, [])
-        contrary = (await http.post("/api/memory/replay", json={"text": "Answer mail from shop.example."})).json()
+        contrary = (await http.post("/api/memory/try", json={"text": "Answer mail from shop.example."})).json()
         assert contrary["to_ask"] == 1  # the two contradict
 
     async def test_the_page_tells_what_it_costs_before_it_asks(self, open_home: OpenHome, model: Model) -> None:
@@ -110,14 +110,14 @@ class TestWhatIf:
             async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as browser:
                 await home.receive("Sale", from_=EVE)
                 given = {"account": ADA, "text": "<b>Sales</b> are nothing to me."}
-                told = " ".join((await browser.post("/memory/replay", data=given, headers=ORIGIN)).text.split())
+                told = " ".join((await browser.post("/memory/try", data=given, headers=ORIGIN)).text.split())
                 assert "Of 1 mails only the model can tell, by a call for each: about " in told
                 assert "€" in told
                 assert "<b>" not in told
                 model.on_triage("ignore")
-                asked = await browser.post("/memory/replay", data={**given, "ask": "true"}, headers=ORIGIN)
+                asked = await browser.post("/memory/try", data={**given, "ask": "true"}, headers=ORIGIN)
                 assert "notify → ignore" in asked.text
-                empty = await browser.post("/memory/replay", data={"account": ADA, "text": " "}, headers=ORIGIN)
+                empty = await browser.post("/memory/try", data={"account": ADA, "text": " "}, headers=ORIGIN)
                 assert empty.status_code == 422
 
 
@@ -126,8 +126,8 @@ def test_the_command_line_asks_first(start: Start, google: Google, model: Model)
     daemon = start()
     daemon.until_done(google.deliver(EVE, "Sale", "Half the price."))
     model.on_triage("notify")
-    unanswered = daemon.run("memory", "replay", "Sales are dear to me.")
+    unanswered = daemon.run("memory", "try", "Sales are dear to me.")
     assert (unanswered.returncode, "by a call for each" in unanswered.stderr) == (1, True)
     assert len(model.calls("triage")) == 1
-    assert "1 of 1 mails" in daemon.cli("memory", "replay", "Sales are dear to me.", "--yes")
+    assert "1 of 1 mails" in daemon.cli("memory", "try", "Sales are dear to me.", "--yes")
     assert daemon.rules("triage_preferences") == []

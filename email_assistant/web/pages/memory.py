@@ -113,8 +113,8 @@ async def unlearn(app: Assistant, memory: Rules, lesson_id: UUID) -> Response:
     return await _done(app, memory, chosen, memory.unlearn(lesson, BY))
 
 
-@router.post("/memory/replay")
-async def replay(
+@router.post("/memory/try")
+async def try_out(
     app: Assistant,
     memory: Rules,
     account: Of,
@@ -128,7 +128,7 @@ async def replay(
     except Invalid as refusal:
         return await _page(app, memory, chosen.address, refusal)
     currency = app.settings.currency
-    return render("memory_replay.html", account=chosen, text=text, tried=tried, currency=currency)
+    return render("memory_try.html", account=chosen, text=text, tried=tried, currency=currency)
 
 
 @router.post("/memory/held/{held_id}")
