@@ -97,7 +97,7 @@ def load_settings() -> "Settings":
 
     if not chosen.demo:
         return Settings.load()
-    from email_assistant.cli.demo import demo_settings
+    from email_assistant.cli.demo_home import demo_settings
 
     return demo_settings(Settings.load())
 
