@@ -18,7 +18,7 @@ import pytest
 import pytest_asyncio
 import uvicorn
 
-from email_assistant.cli.demo import demo_settings
+from email_assistant.cli.demo_home import demo_settings
 from email_assistant.features.agent_inbox import routes
 from email_assistant.features.agent_inbox.settings import AgentInboxSettings
 from email_assistant.settings import Settings
