@@ -187,6 +187,7 @@ def _session(
             *_words(row),
             *_records(account, run, written, rules, letters),
             *mails,
+            *_gone_out(account, row["done"]),
             *_free(account, row["calls"]),
             *_examples(account, row["calls"]),
             *_in_other_matters(account, found),
@@ -266,6 +267,16 @@ def _sent(account: Account, letter: StoredMail) -> Source:
     mail = letter.mail
     label, day = _called(mail, account.zone, own=True), _day(mail.date, account.zone)
     return _read(written(looked_through(mail.text)), label=label, by="own", day=day)
+
+
+def _gone_out(account: Account, done: Sequence[Mapping[str, Any]]) -> Iterator[Source]:
+    """What was said by letters and invitations of this conversation that the person has approved: it may be in no mail
+    yet that was read back."""
+    for effect in done:
+        args, day = args_in(effect["args"]), _day(time_in_json(effect["at"]), account.zone)
+        text = "\n".join(value for name, value in args.items() if isinstance(value, str) and PROSE.fullmatch(name))
+        readers = frozenset(addresses_in(args)) | account.own_addresses
+        yield _read(text, label="what you sent", by="own", writer=account.address, readers=readers, day=day)
 
 
 def _parts(mail: Mail, zone: ZoneInfo) -> Iterator[str]:

@@ -8,6 +8,10 @@ select t.id as thread_id, t.chat_id is not null as is_chat,
                                  order by i.decided_at, i.id)
                  from inbox_items i where i.thread_id = t.id and i.decision->>'type' in ('response', 'edit')),
                 '[]') as said,
+       coalesce((select json_agg(json_build_object('args', e.args::text, 'at', e.finished_at) order by e.finished_at)
+                 from effects e where e.thread_id = t.id and e.state = 'done'
+                 and exists (select from inbox_items i where i.run_id = e.run_id and i.call_id = e.call_id
+                             and i.status = 'applied')), '[]') as done,
        coalesce((select json_agg(json_build_object(
                      'tool', g.tool, 'server', g.server, 'labels', g.labels, 'external', g.external,
                      'cleared', g.cleared, 'at', g.at,

@@ -13,7 +13,7 @@ import pytest_asyncio
 from email_assistant.inbox.items import Item
 from email_assistant.web.app import create_api
 from tests.doubles.google import Google
-from tests.doubles.model import Model, tool
+from tests.doubles.model import Model, ToolCall, tool
 from tests.integration.home import Home, OpenHome, in_one_loop
 from tests.integration.scene import BERLIN, DONE, NEXT_WEEK, meeting, reply
 
@@ -90,6 +90,14 @@ class TestTold:
         first = "Said by nobody before, so it is the assistant's own: “11 EUR”, “12 EUR”, “13 EUR”"
         assert f"! {first} and 2 more<" in shown(await http.get("/"))
         assert f"! {first}, “14 EUR”, “15 EUR”<" in shown(await http.get(f"/items/{item.id}"))
+
+    @pytest.mark.parametrize("first", [reply("It costs 11 EUR."), meeting(title="Project WALK33, 11 EUR")])
+    async def test_what_the_person_has_sent_them_is_said(self, home: Home, model: Model, first: ToolCall) -> None:
+        model.script([[first], [reply("As I said, 11 EUR."), DONE]])
+        await home.receive()
+        await home.answer((await home.pending())[0], "accept")
+        [item] = await home.pending()
+        assert not [mark for mark in item.marks if "11 EUR" in (mark.value or "")]
 
     async def test_what_stands_in_the_calendar_is_told_as_that(
         self, home: Home, google: Google, model: Model, http: httpx.AsyncClient
