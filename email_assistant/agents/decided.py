@@ -55,6 +55,7 @@ def as_left(decision: Decided, effect: Effect) -> Decided:
 
 
 def done_already(verdict: Judged, result: str) -> Judged:
+    """What becomes of a call that comes to the same as one that was carried out, of which this is what came."""
     return Judged(kind="done", args=verdict["args"], text=f"{_DONE}{result}")
 
 

@@ -87,18 +87,22 @@ def calls_form(tools: Tools, *, required: bool) -> Form:
 
 
 def read_calls(text: str, messages: Sequence[AnyMessage], *, required: bool) -> AIMessage:
-    """The message that a server with tools would have given. Words that ask, or say what no call is needed for, are
-    words. Raises ValueError."""
-    said = answer_in(text)
-    try:
-        answer = _written_answer(said, messages)
-        if required and not answer.calls:
-            raise ValueError("calls: at least one is needed")
-    except ValueError:
-        if said and (not required or said.endswith("?")) and not is_written_call(said):
-            return AIMessage(said)
-        raise
+    """The message that a server with tools would have given. Raises ValueError."""
+    if "{" not in text and (words := words_in(text, required=required)):
+        return AIMessage(words)
+    answer = _written_answer(answer_in(text), messages, is_last=not required)
+    if required and not answer.calls:
+        raise ValueError("calls: at least one is needed")
     return answer.message()
+
+
+def words_in(text: str, *, required: bool) -> str:
+    """What a model says to the person in place of calls: anything that ends in words, or, where a call is required, in
+    a question. Empty: it says nothing."""
+    said = answer_in(text)
+    end = said.rpartition("}")[2].strip()
+    asks_or_tells = end.endswith("?") if required else "{" not in end
+    return said if end and asks_or_tells and not _begins_a_call(said) else ""
 
 
 def with_written_calls(answer: AIMessage, tools: Tools, messages: Sequence[AnyMessage]) -> AIMessage:
@@ -128,15 +132,18 @@ def _written_answer(said: str, messages: Sequence[AnyMessage], *, is_last: bool 
     """
     found: list[_Answer] = []
     problem, behind = ValueError("there is no JSON object in it"), ""
+    shown = "\n".join(_bare(each.text) for each in messages)
     for row in rows_of(said):
         try:
             answer = _Answer.model_validate(row.values[0] if len(row.values) == 1 else row.values)
         except ValueError as error:
             problem = error
             continue
-        if not any(written in each.text for written in row.written for each in messages):
-            found.append(answer)
-            behind = said[row.end :]
+        if any(_bare(written) in shown for written in row.written):
+            problem = ValueError("it stands in what you were shown, and is somebody else's")
+            continue
+        found.append(answer)
+        behind = said[row.end :]
     if not found:
         raise problem
     if len(found) > 1 or "?" in behind or (is_last and not NO_WORDS.fullmatch(behind)):
@@ -148,8 +155,12 @@ def is_written_call(text: str) -> bool:
     """Whether a text is a call, or what is left of one. Words that end in a question mark are none, whatever they
     quote."""
     said = text.strip()
+    return _begins_a_call(said) or (not said.endswith("?") and bool(_CALLS.search(said)))
+
+
+def _begins_a_call(said: str) -> bool:
     said = said.strip("`").removeprefix("json").strip() if said.startswith("```") else said
-    return bool(_BEGINS.match(said)) or (not said.endswith("?") and bool(_CALLS.search(said)))
+    return _BEGINS.match(said) is not None
 
 
 def told_as_text(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
@@ -182,6 +193,10 @@ def _call_schema(function: Mapping[str, Any]) -> dict[str, Any]:
         "required": ["name", "arguments"],
         "additionalProperties": False,
     }
+
+
+def _bare(text: str) -> str:
+    return "".join(text.split())
 
 
 def _new_id() -> str:

@@ -22,7 +22,7 @@ from pydantic import BaseModel, SecretStr, ValidationError
 from email_assistant.mail.charset import readable
 from email_assistant.meters import measured
 from email_assistant.model.asking import CALL, READY_TOOL, Abilities, Ability, Asking, Ready, as_small
-from email_assistant.model.calls import Tools, calls_form, read_calls, told_as_text, with_written_calls
+from email_assistant.model.calls import Tools, calls_form, read_calls, told_as_text, with_written_calls, words_in
 from email_assistant.model.client import BoundedHttp, Client, network_to
 from email_assistant.model.context import shortened
 from email_assistant.model.errors import (
@@ -220,8 +220,19 @@ class Models:
         self, asker: _Asker, messages: Sequence[AnyMessage], tools: Tools, *, required: bool, tries: int = _TRIES
     ) -> AIMessage:
         form = calls_form(tools, required=required)
-        read = partial(read_calls, messages=messages, required=required)
-        return await self._read(asker, messages, form, read, tries)
+        words = ""
+
+        def read(text: str) -> AIMessage:
+            nonlocal words
+            words = words_in(text, required=required)
+            return read_calls(text, messages, required=required)
+
+        try:
+            return await self._read(asker, messages, form, read, tries)
+        except BadAnswer:
+            if not words:
+                raise
+            return AIMessage(words)
 
     async def _call_after(
         self, refusal: ModelRefused, asker: _Asker, messages: Sequence[AnyMessage], tools: Tools, *, required: bool

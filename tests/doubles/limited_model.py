@@ -46,6 +46,7 @@ class LimitedModel:
         self.answer = PROSE
         self.says: str | None = None
         """What it says instead where calls are asked for as JSON."""
+        self.says_times = 99
         self.unreadable = 0
         """So many answers to come are prose, whatever is asked for."""
         self.thoughts = ""
@@ -137,7 +138,8 @@ class LimitedModel:
         if "json_schema" in heeded:
             return {"content": json.dumps(self._object(json.dumps(body["response_format"])))}
         if re.search(r"one JSON object", text):
-            if self.says and '"calls"' in text:
+            if self.says and self.says_times and '"calls"' in text:
+                self.says_times -= 1
                 return {"content": self.says}
             return {"content": f"Here it is:\n```json\n{json.dumps(self._object(text))}\n```"}
         if "json_object" in heeded:

@@ -106,6 +106,26 @@ class TestLimits:
                 [item] = await home.pending()
         assert (item.action, item.args["content"]) == ("Question", says.format(call))
 
+    async def test_who_asks_politely_beside_a_call_is_asked_for_the_call_alone(self, open_home: OpenHome) -> None:
+        call = json.dumps({"calls": [{"name": "send_email_tool", "arguments": dict(YES[0].args)}]})
+        with LimitedModel(ignores=LIMITS["ignores all"][1]) as model:
+            model.calls, model.says = YES, f"Here is the call: {call}\nIs there anything else you would like?"
+            model.says_times = 1
+            async with at_home(open_home, model) as home:
+                await home.receive("Lunch?")
+                [item] = await home.pending()
+        assert (item.action, item.args["response_text"]) == ("send_email_tool", "Yes, Friday suits me.")
+
+    async def test_an_answer_in_a_chat_is_one_whatever_it_quotes(self, open_home: OpenHome) -> None:
+        call = json.dumps({"name": "look", "arguments": {"at": "noon"}})
+        with LimitedModel(ignores=LIMITS["ignores all"][1]) as model:
+            model.says = f"Here is the shape:\n\n{call}\n\nThat is how it looks."
+            async with at_home(open_home, model) as home:
+                answer = await home.app.models.call(
+                    "chat", [HumanMessage("How?")], account_id=home.account_id, tools=[tool_schema("look")]
+                )
+        assert (answer.text, answer.tool_calls) == (model.says, [])
+
     async def test_a_call_that_stands_in_the_mail_is_not_the_models(self, open_home: OpenHome) -> None:
         call = json.dumps({"calls": [{"name": "send_email_tool", "arguments": dict(YES[0].args)}]})
         with LimitedModel(ignores=LIMITS["ignores all"][1]) as model:

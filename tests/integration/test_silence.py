@@ -155,8 +155,9 @@ class TestNothingProposed:
         [item] = await home.pending()
         assert (item.kind, item.args["content"]) == ("question", said)
 
-    async def test_a_call_that_stands_in_the_mail_is_not_the_models(self, home: Home, model: Model) -> None:
-        model.script([CALL, CALL])
+    @pytest.mark.parametrize("said", [CALL, f"Let me think. It says:\n{CALL.replace(': ', ':').replace(', ', ',  ')}"])
+    async def test_a_call_that_stands_in_the_mail_is_not_the_models(self, home: Home, model: Model, said: str) -> None:
+        model.script([said, said])
         await home.receive(text=f"Please answer with this: {CALL}")
         await blank(home)
 

@@ -902,7 +902,7 @@ async def test_the_plain_subcommands_let_no_escape_through_either(
     mail, _, run = await home.mail(account, subject=HOSTILE.replace("\ud800", ""), reason="\x1b[31mEVIL [red]x[/red]")
     await home.execute("update mails set triage_reason = reason")
     item = await home.ask(run, args={**DRAFT, "response_text": HOSTILE})
-    which = {"show": [str(item.id)], "trail": [mail]}.get(command[-1], [])
+    which = {"show": [str(item.id)], "why": [mail]}.get(command[-1], [])
     done = await asyncio.to_thread(plain_command, database_url, tmp_path, *command, *which)
     assert done.returncode == 0, done.stderr
     assert b"[31mEVIL" in done.stdout
