@@ -30,7 +30,10 @@ _CALLS: Final = re.compile(r"\b(?:send|schedule|check)_\w+_tool\b|\"(?:arguments
 
 
 def _as_object(value: object) -> object:
-    return json.loads(value) if isinstance(value, str) else value
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
 
 
 class _Call(BaseModel):

@@ -132,6 +132,7 @@ def rows_of(text: str) -> Iterator[Objects]:
         start = begins.start()
         try:
             value, ends = _DECODER.raw_decode(text, start)
+            value = _readable(value)
         except (ValueError, RecursionError):  # the latter: it is nested too deep
             broken, end = broken + 1, start + 1
             continue
@@ -139,7 +140,7 @@ def rows_of(text: str) -> Iterator[Objects]:
             yield row
             row = None
         row = row or Objects([], [], ends)
-        row.values.append(_readable(value))
+        row.values.append(value)
         row.written.append(text[start:ends])
         row.end = end = ends
     if row:

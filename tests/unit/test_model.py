@@ -2,6 +2,7 @@
 read whatever stands around it."""
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 
 import httpx2
@@ -11,6 +12,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 
 from email_assistant.mail.prompt import delimited
 from email_assistant.model.asking import Abilities
+from email_assistant.model.calls import read_calls
 from email_assistant.model.context import shortened
 from email_assistant.model.errors import ModelDown, ModelFault, ModelRefused, TextRefused, explain
 from email_assistant.model.structured import read_object
@@ -116,6 +118,15 @@ class TestAnswers:
     def test_without_one_it_is_said_what_is_wrong(self, text: str, says: str) -> None:
         with pytest.raises(ValueError, match=says):
             read_object(text, class_of)
+
+    @pytest.mark.parametrize("depth", [300, 600, 900, 50_000])
+    def test_what_is_nested_too_deep_is_no_call(self, depth: int) -> None:
+        inside = "[" * depth + "]" * depth
+        for arguments in (json.dumps(inside), f'{{"a": {inside}}}'):
+            with pytest.raises(ValueError):  # noqa: PT011 - at whichever limit it ends
+                read_calls(f'{{"names": "look", "arguments": {arguments}}}', [], required=True)
+            with suppress(ValueError):
+                read_calls(f'{{"name": "look", "arguments": {arguments}}}', [], required=True)
 
     @pytest.mark.parametrize("piece", ['{"a":', "{", '{"', '{"a":"', "{}", "<think>", "{ ", '{"a":{"b', "```{"])
     def test_a_megabyte_of_beginnings_is_read_in_no_time(self, piece: str) -> None:
