@@ -21,10 +21,10 @@ from tests.doubles.google import Google
 from tests.doubles.mail import Message, reported
 from tests.doubles.model import Model, tool
 from tests.doubles.serving import Hold
+from tests.features.terminal.test_terminal import View
 from tests.integration.conftest import Start
 from tests.integration.home import Home, in_one_loop, reached, until
 from tests.integration.scene import ADA, BOB, DONE, reply
-from tests.integration.test_terminal import View
 
 CAROL = "carol@example.org"
 TEXT = "Friday is fine."

@@ -17,8 +17,8 @@ from tests.contract.chat_stage import TEN, Stage, ask, event, listing, move, ope
 from tests.doubles.chat import at_once
 from tests.doubles.model import tool
 from tests.doubles.serving import Hold
+from tests.features.terminal.test_terminal import Terminal
 from tests.integration.scene import ADA
-from tests.integration.test_terminal import Terminal
 
 MEETING = {"calendar_id": "primary", "start": TEN, "name": "Team Meeting", "duration_minutes": 30}
 ESCAPES = "\x1b]0;owned\x07\x1b[31mEVIL"

@@ -28,9 +28,9 @@ from tests.browser.test_rich import PNG, letter
 from tests.doubles.google import Google
 from tests.doubles.serving import Server
 from tests.features.notices.test_notices import Names, door, was_opened
+from tests.features.terminal.test_terminal import shown
 from tests.integration import test_api
 from tests.integration.test_api import ADA, BOB, TOKEN, Home, client, page, served
-from tests.integration.test_terminal import shown
 
 settings = test_api.settings
 __all__ = ["door", "settings"]

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from email_assistant.cli import app
 from tests.doubles import warm
 from tests.doubles.daemon import Daemon
+from tests.features.terminal.test_terminal import Terminal
 from tests.integration.conftest import Start
-from tests.integration.test_terminal import Terminal
 
 RIGHT = "  places: {url: https://maps.example/mcp}"
 

@@ -23,8 +23,8 @@ from email_assistant.gate.ledger import check
 from email_assistant.inbox.items import Item
 from email_assistant.settings import Settings
 from email_assistant.web.auth import Key
+from tests.features.terminal.test_terminal import shown
 from tests.integration.test_api import TOKEN, Home, client, served
-from tests.integration.test_terminal import shown
 
 LABELS: dict[str, Any] = {
     "_metadata": {"last_updated": "2026-01-01"},

@@ -22,7 +22,7 @@ from email_assistant.features.auction.tools import opened_tools
 from email_assistant.settings import Settings
 from tests.benchmark.canned_model import CannedModel
 from tests.doubles import warm
-from tests.unit.test_auction import LOTS, PURSE, broken_rules
+from tests.features.auction.unit.test_auction import LOTS, PURSE, broken_rules
 
 LOCAL = "tools:\n  ASK_SELLER: {backend: local}\n"
 TOKEN = "a-token-of-the-sellers"
