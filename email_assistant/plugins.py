@@ -110,7 +110,7 @@ class Feature:
     judge: Callable[[Any, Any], Any] | None = None
     """Of the `App` and its `Conversations`: the `agents.mail.run.Judge` that is asked what a mail needs before the
     model, or None; of several, the first that is found."""
-    lets_go: Callable[[Any, UUID, Sequence[UUID]], Awaitable[None]] | None = None
+    on_conversations_deleted: Callable[[Any, UUID, Sequence[UUID]], Awaitable[None]] | None = None
     """What is counted of an account's conversations, by their ids, counts no more, in the transaction of the
     `Connection` that deletes them. What lies in rows that belong to theirs goes by itself."""
 

@@ -19,9 +19,9 @@ from email_assistant.tools.spec import CONFIRMATION, Answer, FilledIn, FormNeede
 
 class Judged(TypedDict):
     """What is to become of a call before a person is asked: run it, ask, or answer it with `text`, because it can't be
-    done (`say`) or was `done` before."""
+    done (`refuse`) or was `done` before."""
 
-    kind: Literal["run", "ask", "say", "done"]
+    kind: Literal["run", "ask", "refuse", "done"]
     args: dict[str, Any]
     text: str
     """Where a person is asked: why, if their own rule would not have it."""
@@ -40,7 +40,7 @@ class Decided(TypedDict):
     `stop` ends the run after its accepted siblings ran, unless the person said something about another.
     """
 
-    do: Literal["run", "say", "done", "answer", "stop", "same"]
+    do: Literal["run", "refuse", "done", "answer", "stop", "same"]
     args: dict[str, Any]
     text: str
     """Of `same`: the id of the call that it equals."""

@@ -118,14 +118,14 @@ class Assistant(Agent):
             if isinstance(error, ServerDown) and await self.ledger.done_of([UUID(run["id"])]):
                 raise  # what was done is told, and what follows it waits
             acts = self.tools.subject(name).may_tell_others
-            return Judged(kind="say", args=args, text=f"Error: {error}", acts=acts)
+            return Judged(kind="refuse", args=args, text=f"Error: {error}", acts=acts)
         verdict = await asyncio.to_thread(decide, session, self.proposed(name, complete))
         because = verdict.reason if verdict.overrules and not self._is_told(verdict, session, name) else ""
         judged = Judged(kind="ask" if verdict.do == "ask" else "run", args=complete, text=because)
         return judged | {"place": place, "means": means}
 
     async def done_before(self, run: Mapping[str, Any], name: str, judged: Judged) -> str | None:
-        if judged["kind"] == "say" or not (self.tools.touches(name) and self.tools.subject(name).may_tell_others):
+        if judged["kind"] == "refuse" or not (self.tools.touches(name) and self.tools.subject(name).may_tell_others):
             return None
         for effect in await self.ledger.done_since_told(UUID(run["id"])):
             if effect.tool == name and await self.tools.meaning(run, name, effect.args) == judged["means"]:

@@ -34,8 +34,7 @@ from email_assistant.agents.agent import (
     described,
     filled_in,
 )
-from email_assistant.agents.decided import (
-    as_left,
+from email_assistant.agents.call_outcomes import (
     beside_refused,
     decided_by,
     done_already,
@@ -44,6 +43,7 @@ from email_assistant.agents.decided import (
     same_calls,
     why_nothing,
     with_edits,
+    with_last_word,
     without_asking,
 )
 from email_assistant.errors import AssistantError
@@ -183,7 +183,9 @@ class Loop:
         """Run what was decided, in the order of the message; one tool message per call."""
         message, begun = state["messages"][-1], await self._begun(state)
         assert isinstance(message, AIMessage)
-        decisions = {i: as_left(each, begun[i]) if i in begun else each for i, each in state["decisions"].items()}
+        decisions = {
+            i: with_last_word(each, begun[i]) if i in begun else each for i, each in state["decisions"].items()
+        }
         if anew := self._ask_anew(message, state["decisions"], decisions, begun):
             return anew
         judged = [call for call in message.tool_calls if self._is_judged(call["name"], decisions[str(call["id"])])]
@@ -329,7 +331,7 @@ class Loop:
             return self.again
         if "stop" in does:
             return END if self.ignore_ends else self.again
-        if "say" not in does and any(call["name"] == self.done_tool for call in calls):
+        if "refuse" not in does and any(call["name"] == self.done_tool for call in calls):
             return self.finish
         return self.again
 
@@ -349,7 +351,7 @@ class Loop:
 
     async def _verdict(self, run: dict[str, Any], call: ToolCall, session: GateSession) -> Judged:
         if call["name"] == UNREADABLE:
-            return Judged(kind="say", args={}, text=call["args"].get("problem") or _NOT_JSON, acts=True)
+            return Judged(kind="refuse", args={}, text=call["args"].get("problem") or _NOT_JSON, acts=True)
         return await self.agent.judge(run, call["name"], call["args"], session)
 
     def _asking(self, stage: str, call: ToolCall, message: AIMessage, verdict: Judged | None = None) -> Send:

@@ -4,7 +4,7 @@ no control character is left."""
 from collections.abc import Iterator
 
 from email_assistant.app import App
-from email_assistant.inbox.describe import HERE, in_gmail, remarks, said_of
+from email_assistant.inbox.describe import HERE, in_gmail, remarks, words_of_newer
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.marks import Mark
 from email_assistant.inbox.sentences import sentence
@@ -41,7 +41,7 @@ def title_of(item: Item) -> str:
 def proposed(item: Item, form: ProposalForm, does: str) -> Iterator[Part]:
     """What is asked. `does`: the same in a sentence."""
     for each in item.newer:
-        yield f"Also in this conversation: {line(said_of(each))}\n", WARNING
+        yield f"Also in this conversation: {line(words_of_newer(each))}\n", WARNING
     shown = [field for field in form.fields if field.kind != "hidden" and field.parts]
     if item.kind != "draft" or not shown:
         yield f"{line(does)}\n"

@@ -68,7 +68,7 @@ async def list_(
     as_json: AsJson = False,
 ) -> None:
     """Show what waits, longest first."""
-    from email_assistant.inbox.describe import above
+    from email_assistant.inbox.describe import list_banner
     from email_assistant.inbox.listing import KINDS, SORTS, STATUSES
     from email_assistant.trail.activity import Activity
 
@@ -93,7 +93,7 @@ async def list_(
 
         print_json(ItemPage.model_validate({"items": items, "next": following}).model_dump())
         return
-    for each in above(items if status == "pending" else (), failed):
+    for each in list_banner(items if status == "pending" else (), failed):
         say(each)
     if failed:
         say(here("`email-assistant mails --state failed` tells why."))

@@ -46,7 +46,7 @@ app = typer.Typer(help="What the assistant knows about you and has learned from 
 async def show(account: OfAccount = None, as_json: AsJson = False) -> None:
     """Show the learned rules, where each comes from, and for how much mail those on triage were used."""
     from email_assistant.app import open_memory
-    from email_assistant.memory.rules import PROFILES, said_of
+    from email_assistant.memory.rules import PROFILES, origin_words
     from email_assistant.memory.senders import alone, contradictions
     from email_assistant.memory.trial import COUNTED, Fired
 
@@ -73,7 +73,7 @@ async def show(account: OfAccount = None, as_json: AsJson = False) -> None:
         out.print(f"[bold]{profile}[/]")
         for rule in rules:
             print_text(f"  - {rule.text}")
-            print_text(f"    {rule.key[:8]}  {said_of(rule.origin)}", style="dim")
+            print_text(f"    {rule.key[:8]}  {origin_words(rule.origin)}", style="dim")
             if rule.key in uses:
                 print_text(f"    {_use(uses[rule.key], chosen.zone, decides=rule.key in deciding)}", style="dim")
         if not rules:
@@ -148,7 +148,7 @@ def revert(
 async def history(rule: RuleId, account: OfAccount = None, as_json: AsJson = False) -> None:
     """Show every version of a rule, and where each comes from."""
     from email_assistant.app import open_memory
-    from email_assistant.memory.rules import said_of
+    from email_assistant.memory.rules import origin_words
 
     async with opened() as app:
         owner = await _account(app, account)
@@ -159,7 +159,7 @@ async def history(rule: RuleId, account: OfAccount = None, as_json: AsJson = Fal
     for number, version in enumerate(found.versions, 1):
         gone = " (removed)" if version["removed"] else ""
         say(f"{number}. {version['text']}{gone}")
-        out.print(f"   {version['at'][:16]}  {said_of(version['origin'])}", markup=False, style="dim")
+        out.print(f"   {version['at'][:16]}  {origin_words(version['origin'])}", markup=False, style="dim")
 
 
 @app.command()
@@ -167,7 +167,7 @@ async def history(rule: RuleId, account: OfAccount = None, as_json: AsJson = Fal
 async def lessons(account: OfAccount = None, as_json: AsJson = False) -> None:
     """Show what was learned last, and when, and first what waits for your word."""
     from email_assistant.app import open_memory
-    from email_assistant.memory.rules import said_of
+    from email_assistant.memory.rules import origin_words
 
     async with opened() as app:
         chosen = (await app.accounts.find(app.user_id, account)).id if account else None
@@ -181,7 +181,7 @@ async def lessons(account: OfAccount = None, as_json: AsJson = False) -> None:
         out.print("Nothing was learned yet.")
     for waits in () if as_json else held:
         print_text(f"{str(waits.id)[:8]}  {when(waits.at)}  waits for you: {waits.said}")
-        print_text(f"    {said_of(waits.origin)}", style="dim")
+        print_text(f"    {origin_words(waits.origin)}", style="dim")
         print_text("    It would not sort as you decided:", style="dim")
         for mail in waits.broken:
             becomes = _BECOMES.get(mail["becomes"], mail["becomes"])

@@ -34,7 +34,7 @@ EXPORTED: Final[Mapping[str, str]] = {
     "left_drafts": "drafts that were left in Gmail",
     "store": "the rules that were learned, with every version and where it comes from",
     "lessons": "what was learned, and when you were told",
-    "held_lessons": "what would be learned, and waits for your word",
+    "lessons_to_confirm": "what would be learned, and waits for your word",
     "rule_fires": "on which mails a rule had a say",
     "past_mails": "mail of the past that rehearsals have read",
     "asked_recipients": "whom Gmail says that you have written to",
@@ -45,7 +45,7 @@ EXPORTED: Final[Mapping[str, str]] = {
     "mcp_tools": "what tools of MCP servers said of themselves",
     "gate_calls": "the calls that ran, and what they told",
     "gate_sessions": "sessions of other programs' agents",
-    "gate_begun": "the calls that those asked about",
+    "gate_requests": "the calls that those asked about",
     "gate_ended": "how those calls ended",
     "gate_log": "the gate's log",
     "agent_inbox_approvals": "answers that came from the Agent Inbox app",
@@ -68,7 +68,7 @@ HIDDEN: Final[Mapping[str, tuple[str, ...]]] = {
     "channels": ("address", "address_hash"),
     "inbox_items": ("words",),
     "threads": ("holder",),
-    "gate_begun": ("holder",),
+    "gate_requests": ("holder",),
 }
 """By table, columns that are left out: secrets, and what means nothing elsewhere."""
 

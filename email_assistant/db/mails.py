@@ -157,9 +157,9 @@ async def others_again(conn: Connection, run_id: UUID, gmail_id: str) -> None:
     await _run(conn, "others_again", run=run_id, mail=gmail_id)
 
 
-async def let_text_go(conn: Connection, thread_ids: Sequence[UUID], note: str) -> None:
+async def redact_text(conn: Connection, thread_ids: Sequence[UUID], note: str) -> None:
     """Take out what the mails of these conversations say, and note that; who wrote to whom about what stays."""
-    await _run(conn, "let_text_go", threads=list(thread_ids), note=note)
+    await _run(conn, "redact_text", threads=list(thread_ids), note=note)
 
 
 # A run of it

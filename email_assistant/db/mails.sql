@@ -71,7 +71,7 @@ update mails set classification = %(classification)s, triage_reason = %(why)s, r
        stage = 'person', has_text = true
 where account_id = %(account)s and gmail_id = %(mail)s
 
--- name: let_text_go
+-- name: redact_text
 -- Mail that is worked on anew is looked at anew, as its conversation may hold text again.
 update mails set has_text = false, content = content || jsonb_build_object('text', '', 'body', '', 'note', case
        when position(%(note)s in content->>'note') > 0 then content->>'note'

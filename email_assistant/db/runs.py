@@ -106,8 +106,8 @@ async def pruned(conn: Connection, run_ids: Sequence[UUID]) -> None:
     await _run(conn, "pruned", runs=list(run_ids))
 
 
-async def let_text_go(conn: Connection, thread_ids: Sequence[UUID]) -> list[UUID]:
+async def redact_text(conn: Connection, thread_ids: Sequence[UUID]) -> list[UUID]:
     """Take out what the runs of these conversations were told of their mail, and that any may be open again; returns
     which."""
-    cursor = await _run(conn, "let_text_go", threads=list(thread_ids))
+    cursor = await _run(conn, "redact_text", threads=list(thread_ids))
     return [row["id"] for row in await cursor.fetchall()]

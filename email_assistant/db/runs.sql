@@ -42,7 +42,7 @@ where r.thread_id = %(thread)s and m.put_away is null and m.account_id = r.accou
 -- name: not_closed_with
 update runs set closed_with = null where account_id = %(account)s and closed_with = %(mail)s
 
--- name: let_text_go
+-- name: redact_text
 -- Nothing is left from which one could be open again.
 update runs set input = (input - 'text') #- '{undelivered,shown}' #- '{undelivered,args}', closed_with = null, pruned = true
 where id in (select id from runs where thread_id = any(%(threads)s) order by id for no key update) returning id

@@ -695,7 +695,7 @@ create table gate_sessions (
     unique (user_id, name)
 );
 
-create table gate_begun (                    -- what was asked, and what the gate said of it
+create table gate_requests (                    -- what was asked, and what the gate said of it
     id          bigint generated always as identity primary key,
     user_id     uuid not null references users,
     session_id  bigint not null references gate_sessions,
@@ -714,13 +714,13 @@ create table gate_begun (                    -- what was asked, and what the gat
     holder      bigint,                      -- the process that keeps the client waiting (holder.py); null: not known
     at          timestamptz not null default clock_timestamp()
 );
-create index gate_begun_of_session on gate_begun (session_id, id);
+create index gate_requests_of_session on gate_requests (session_id, id);
 
 create table gate_ended (                    -- how a call ended, as was told first
     id          bigint generated always as identity primary key,
     user_id     uuid not null references users,
     session_id  bigint not null references gate_sessions,
-    call_id     text not null unique references gate_begun (call_id),
+    call_id     text not null unique references gate_requests (call_id),
     status      text not null check (status in ('ok', 'error', 'blocked')),
     duration_ms double precision,
     result      text,
@@ -753,7 +753,7 @@ create unique index gate_calls_of_session on gate_calls (session_id, call_id) wh
 create index gate_calls_since on gate_calls (session_id, id) where session_id is not null;
 
 -- Whether the client of a held call still waits.
-create function gate_waits(b gate_begun) returns boolean language sql volatile as $$
+create function gate_waits(b gate_requests) returns boolean language sql volatile as $$
     select b.waits_until > clock_timestamp() and (b.holder is null or exists (
         select from pg_locks where locktype = 'advisory' and objsubid = 1 and granted
         and (classid::bigint << 32 | objid::bigint) = b.holder))
@@ -767,7 +767,7 @@ create table gate_log (
     user_id uuid not null references users,
     at     timestamptz not null default clock_timestamp(),
     what   text not null check (what in ('begun', 'ran', 'answered', 'ended', 'forgotten')),
-    row_id text not null,                    -- of `gate_begun`, `gate_calls`, `inbox_items` or `gate_ended`
+    row_id text not null,                    -- of `gate_requests`, `gate_calls`, `inbox_items` or `gate_ended`
     whose  uuid,                             -- the account that goes with it when it is removed
     digest bytea not null,                   -- of what that row says for good
     place  bigint unique,                    -- in the chain, without gaps; null: it is not sealed yet
@@ -822,7 +822,7 @@ create function forget_in_gate_log(kind text, rows text[]) returns void language
     order by l.id
 $$;
 
-create function digest_of_begun(b gate_begun) returns bytea language sql stable as $$
+create function digest_of_begun(b gate_requests) returns bytea language sql stable as $$
     select gate_digest(b.session_id::text, b.call_id, b.tool, b.arguments, b.agent_name, b.agent_type, b.verdict,
                        b.reason, b.labels::text, b.external::text, b.cleared::text, extract(epoch from b.at)::text)
 $$;
@@ -845,7 +845,7 @@ begin
     return null;
 end
 $$;
-create trigger gate_begun_log after insert on gate_begun for each row execute function log_begun();
+create trigger gate_requests_log after insert on gate_requests for each row execute function log_begun();
 
 create function log_ran() returns trigger language plpgsql as $$
 begin
@@ -912,7 +912,7 @@ create table lessons (
 create index lessons_by_time on lessons (user_id, at desc);
 
 -- What would be learned, and waits for the person's word, since it would undo a decision of theirs on other mail.
-create table held_lessons (
+create table lessons_to_confirm (
     id         uuid primary key default gen_random_uuid(),
     user_id    uuid not null references users,
     account_id uuid not null references accounts on delete cascade,

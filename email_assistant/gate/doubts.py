@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from email_assistant.gate.call import prose_of
 from email_assistant.gate.doubt import Doubt
-from email_assistant.gate.provenance import Fact, Source, leaks, unfounded, unseen
+from email_assistant.gate.provenance import Fact, Source, leaks, recipients_without_it, unfounded
 from email_assistant.gate.spoken import parts_of
 from email_assistant.gate.vocabulary import TITLES
 
@@ -61,4 +61,4 @@ def leaking(
 
 
 def _leak(fact: Fact, recipients: Collection[str]) -> Doubt:
-    return Doubt("leak", fact.span.text, fact.sources[0].label, tuple(unseen(recipients, fact.sources)))
+    return Doubt("leak", fact.span.text, fact.sources[0].label, tuple(recipients_without_it(recipients, fact.sources)))

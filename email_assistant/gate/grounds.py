@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 from email_assistant.gate.answers import NAMING, Indexed, Thing, whole
 from email_assistant.gate.call import PROSE, Act, Labels, Proposed
 from email_assistant.gate.names import called, plain, words
-from email_assistant.gate.provenance import Source, holders, spans
+from email_assistant.gate.provenance import Source, sources_of, spans
 from email_assistant.gate.spoken import Spoken, act_of, behind, is_asked_for, is_named, needs_word
 from email_assistant.gate.vocabulary import EXTREMES
 from email_assistant.mail.address import address_of
@@ -214,18 +214,18 @@ def _mark(leaf: _Leaf, value: str, what: What, known: Known, to: frozenset[str])
     key = whole(value)
     value = key if what == "amount" else value
     if what == "tells":  # their records are what nobody is to be told; their words are not
-        told = holders(value, [*known.sources, *(answer.source for answer in known.answers)])
+        told = sources_of(value, [*known.sources, *(answer.source for answer in known.answers)])
         return Origin(leaf.place, value, what, _is_theirs(value, known), _labels(told))
-    own = [source.label for source in holders(value, known.sources) if source.by in ("person", "own")]
+    own = [source.label for source in sources_of(value, known.sources) if source.by in ("person", "own")]
     own = own if what != "goes to" or _is_name(value, known) else []
     own += [told.source.label for told, thing in known.things if told.source.by == "own" and key in thing.values]
-    own += _labels(holders(value, known.sent)) if what == "leads to" else ()
+    own += _labels(sources_of(value, known.sent)) if what == "leads to" else ()
     own += ["your request"] if leaf.is_attached and known.spoken.means(called(value)) else []
     if own or key in known.correspondents or (what == "leads to" and key in to):
         return Origin(leaf.place, value, what, grounded=True, held_by=tuple(dict.fromkeys(own)))
     if labels := _in_what_they_named(key, what, known):
         return Origin(leaf.place, value, what, grounded=True, held_by=labels)
-    told = holders(value, [*known.sources, *(answer.source for answer in known.answers)])
+    told = sources_of(value, [*known.sources, *(answer.source for answer in known.answers)])
     # A title may be made up, as long as nobody else did so; and who told something may be told it again.
     is_made_up = what == "title" and not leaf.mentions and (not told or len(value.split()) < _SPOKEN)
     is_returned = what == "leads to" and any(_answers_all(source, to) for source in told)
@@ -238,7 +238,7 @@ def _answers_all(source: Source, to: frozenset[str]) -> bool:
 
 
 def _is_theirs(value: str, known: Known) -> bool:
-    return any(source.by == "person" for source in holders(value, known.sources))
+    return any(source.by == "person" for source in sources_of(value, known.sources))
 
 
 def _labels(sources: Sequence[Source]) -> tuple[str, ...]:

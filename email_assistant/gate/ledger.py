@@ -34,7 +34,7 @@ LONGEST: Final = 50_000  # characters of an answer; what stands behind them has 
 
 _RUNS: Final = """insert into gate_calls (user_id, session_id, call_id, tool, labels, external, cleared)
     select s.user_id, s.id, b.call_id, b.tool, b.labels, b.external, b.cleared
-    from gate_begun b join gate_sessions s on s.id = b.session_id where b.call_id = %(call)s or b.item_id = %(item)s
+    from gate_requests b join gate_sessions s on s.id = b.session_id where b.call_id = %(call)s or b.item_id = %(item)s
     on conflict do nothing"""
 
 

@@ -20,7 +20,7 @@ order by place limit %s
 select l.place, l.what, l.row_id,
        case when r.digest is null then 'what it tells of is missing' else 'what it tells of was altered' end as why
 from gate_log l left join lateral (
-    select digest_of_begun(b) as digest from gate_begun b where l.what = 'begun' and b.id::text = l.row_id
+    select digest_of_begun(b) as digest from gate_requests b where l.what = 'begun' and b.id::text = l.row_id
     union all select digest_of_ran(c) from gate_calls c where l.what = 'ran' and c.id::text = l.row_id
     union all select digest_of_answered(i) from inbox_items i where l.what = 'answered' and i.id::text = l.row_id
     union all select digest_of_ended(e) from gate_ended e where l.what = 'ended' and e.id::text = l.row_id) r on true
@@ -32,7 +32,7 @@ order by l.place limit %s
 -- name: unlogged
 -- What it should tell of: its row was there, and is missing.
 select null as place, f.what, f.row_id, 'the log tells nothing of it' as why
-from (select 'begun' as what, id::text as row_id from gate_begun union all select 'ran', id::text from gate_calls
+from (select 'begun' as what, id::text as row_id from gate_requests union all select 'ran', id::text from gate_calls
       union all select 'ended', id::text from gate_ended
       union all select 'answered', id::text from inbox_items where run_id is null and status <> 'pending') f
 where not exists (select from gate_log l where l.what = f.what and l.row_id = f.row_id) limit %s

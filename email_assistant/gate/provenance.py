@@ -28,13 +28,13 @@ __all__ = [
     "Source",
     "Span",
     "facts",
-    "holders",
     "leaks",
     "read",
+    "recipients_without_it",
+    "sources_of",
     "spans",
     "title",
     "unfounded",
-    "unseen",
 ]
 
 By = Literal["person", "own", "example", "stranger"]
@@ -138,7 +138,7 @@ def facts(text: str, sources: Sequence[Source], day: date | None = None) -> list
     return list(_facts(text, tuple(sources), day))
 
 
-def holders(value: str, sources: Iterable[Source]) -> list[Source]:
+def sources_of(value: str, sources: Iterable[Source]) -> list[Source]:
     """The sources that hold a value, such as an argument of a call, as a whole: its one span, or all its words in a
     row; a number not as a part of a date or time. Of a name with an address only the address counts, since it says
     where a letter goes."""
@@ -198,7 +198,7 @@ def unfounded(text: str, sources: Sequence[Source], day: date | None = None) -> 
     ]
 
 
-def unseen(recipients: Iterable[str], held: Iterable[Source]) -> list[str]:
+def recipients_without_it(recipients: Iterable[str], held: Iterable[Source]) -> list[str]:
     """Those of the recipients who have seen none of the sources."""
     seen = {untagged(reader) for source in held for reader in (source.writer, *(source.readers or ()))}
     return [each for each in recipients if untagged(address_of(each)) not in seen]

@@ -1,5 +1,5 @@
 """Sessions of other people's agents: what was begun, what of it runs, and how it ended. All rows are appended, and how
-a call stands follows from them. It is the one writer of `gate_sessions`, `gate_begun` and `gate_ended`.
+a call stands follows from them. It is the one writer of `gate_sessions`, `gate_requests` and `gate_ended`.
 
 What a session is judged by is kept in this process and fed with the rows that came since: of one session they are made
 under its lock, so that none turns up later with a lower number.

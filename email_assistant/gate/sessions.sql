@@ -22,12 +22,12 @@ where s.user_id = %s and s.name = %s and c.id > %s group by 2, 3, 4, 5, 6 order 
 select * from (
     select e.id, e.status, e.result, e.at, b.tool, b.labels, b.external, b.cleared, null as server,
            row_number() over (partition by b.labels, e.status order by e.id desc) as newest
-    from gate_sessions s join gate_ended e on e.session_id = s.id join gate_begun b on b.call_id = e.call_id
+    from gate_sessions s join gate_ended e on e.session_id = s.id join gate_requests b on b.call_id = e.call_id
     where s.user_id = %s and s.name = %s and e.id > %s and e.result is not null) told
 where newest <= %s order by id
 
 -- name: begin
-insert into gate_begun (user_id, session_id, call_id, tool, arguments, agent_name, agent_type, verdict, reason, labels,
+insert into gate_requests (user_id, session_id, call_id, tool, arguments, agent_name, agent_type, verdict, reason, labels,
                         external, cleared, item_id, waits_until, holder)
 values ((select user_id from gate_sessions where id = %(session)s), %(session)s, %(call)s, %(tool)s, %(arguments)s,
         %(agent_name)s, %(agent_type)s, %(verdict)s, %(reason)s, %(labels)s, %(external)s,
@@ -35,13 +35,13 @@ values ((select user_id from gate_sessions where id = %(session)s), %(session)s,
 
 -- name: block
 insert into gate_ended (user_id, session_id, call_id, status, reason)
-select user_id, session_id, call_id, 'blocked', %(reason)s from gate_begun
+select user_id, session_id, call_id, 'blocked', %(reason)s from gate_requests
 where call_id = %(call)s or item_id = %(item)s
 on conflict do nothing
 
 -- name: find
 select b.call_id, exists (select from gate_calls c where c.session_id = b.session_id and c.call_id = b.call_id) as runs
-from gate_begun b where b.session_id = %s and b.call_id = %s
+from gate_requests b where b.session_id = %s and b.call_id = %s
 
 -- name: end
 insert into gate_ended (user_id, session_id, call_id, status, duration_ms, result)
@@ -49,7 +49,7 @@ select user_id, id, %(call)s, %(status)s, %(took)s, %(result)s from gate_session
 on conflict do nothing
 
 -- name: waiting
-select b.item_id, b.call_id, b.tool, i.status from gate_begun b join gate_sessions s on s.id = b.session_id
+select b.item_id, b.call_id, b.tool, i.status from gate_requests b join gate_sessions s on s.id = b.session_id
 join inbox_items i on i.id = b.item_id
 where s.user_id = %(user)s and s.name = %(name)s and (
     b.call_id = %(call)s or (%(call)s::text is null and b.tool = %(tool)s and i.status = 'pending'))
@@ -61,7 +61,7 @@ select id, name, created_at from gate_sessions where user_id = %s order by id
 -- name: calls
 select s.name, b.call_id, b.tool, b.arguments, b.agent_name, b.agent_type, b.at, b.reason, e.result, e.duration_ms,
        coalesce(e.status, 'pending') as status, e.reason as because
-from gate_begun b join gate_sessions s on s.id = b.session_id left join gate_ended e on e.call_id = b.call_id
+from gate_requests b join gate_sessions s on s.id = b.session_id left join gate_ended e on e.call_id = b.call_id
 where s.user_id = %s order by b.id
 
 -- name: ran
@@ -72,9 +72,9 @@ group by 1, 2, 3, 4, 5, 6
 -- name: naming
 select s.id from gate_sessions s where s.user_id = %(user)s and (
     array_to_string(s.requests, ' ') ~* %(named)s
-    or exists (select from gate_begun b where b.session_id = s.id and b::text ~* %(named)s)
+    or exists (select from gate_requests b where b.session_id = s.id and b::text ~* %(named)s)
     or exists (select from gate_ended e where e.session_id = s.id and e::text ~* %(named)s)
-    or exists (select from gate_begun b join inbox_items i on i.id = b.item_id
+    or exists (select from gate_requests b join inbox_items i on i.id = b.item_id
                where b.session_id = s.id and (to_jsonb(i) - 'words')::text ~* %(named)s)) order by s.id
 
 -- name: blot_requests
@@ -82,7 +82,7 @@ update gate_sessions set requests = array(select each from unnest(requests) as e
 where id = %(session)s
 
 -- name: blot_begun
-update gate_begun b set arguments = null, agent_name = null, reason = 'forgotten'
+update gate_requests b set arguments = null, agent_name = null, reason = 'forgotten'
 where session_id = %(session)s and b::text ~* %(named)s returning id
 
 -- name: blot_ended

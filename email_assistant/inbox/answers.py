@@ -11,7 +11,7 @@ from email_assistant.db.pool import Pool, fetched
 from email_assistant.inbox.items import Conflict, Invalid, Item
 from email_assistant.inbox.kept import UNREADABLE
 from email_assistant.inbox.recipients import addresses_in
-from email_assistant.inbox.standing import Part, acts, said_of
+from email_assistant.inbox.standing import Part, acts, answer_words
 from email_assistant.tools.sending import LETTER
 from email_assistant.tools.spec import ToolError, check_storable, in_one_spelling
 
@@ -206,7 +206,7 @@ def became(item: Item) -> str:
     """Why an item takes no answer now."""
     match item.status:
         case "decided" | "applied":
-            answer = said_of(item.kind, (item.decision or {})["type"])
+            answer = answer_words(item.kind, (item.decision or {})["type"])
             at = item.decided_at.astimezone(item.zone) if item.decided_at else None
             told = f"already answered ({answer}) {item.answered_where} at {at:%Y-%m-%d %H:%M:%S %Z}"
             if item.status == "applied" and item.waits_for and item.chat is None:

@@ -83,7 +83,7 @@ def _to(args: Mapping[str, Any]) -> str:
     return address_of(str(args.get("email_address") or ""))
 
 
-def above(items: Iterable["Item"], failed: int) -> Iterator[str]:
+def list_banner(items: Iterable["Item"], failed: int) -> Iterator[str]:
     """What is to be said above a list of what waits. `failed`: mails of the last days that could not be worked on."""
     if failed:
         yield f"{'A mail' if failed == 1 else f'{failed} mails'} of the last seven days could not be worked on."
@@ -105,7 +105,7 @@ def mail_as_text(mail: Mail, kept: Sequence[Quoted] = ()) -> str:
     return "\n".join(lines)
 
 
-def beside_its_text(mail_text: str) -> tuple[str, str, str]:
+def parts_of_mail_text(mail_text: str) -> tuple[str, str, str]:
     """Of a mail as text: whose words, that stand nowhere else, it quotes, and the quotation; and what is said of how it
     could be read."""
     quoted, note = _KEPT.search(mail_text), _NOTE.search(mail_text)
@@ -123,7 +123,7 @@ def describe(item: "Item", notes: Iterable[str]) -> str:
     row, _, rest = item.mail_text.partition("\n")
     lines = [f"! {row}", "; ".join(item.warnings), rest] if item.marks else [item.mail_text]
     lines += ["", "---", ""]
-    lines += [f"- Also in this conversation: {said_of(each)}" for each in item.newer]
+    lines += [f"- Also in this conversation: {words_of_newer(each)}" for each in item.newer]
     lines += [item.action]
     lines += [f"- You are asked again: {item.asked_because}"] if item.asked_because else []
     if item.in_gmail and item.in_gmail.text:
@@ -157,7 +157,7 @@ def remarks(item: "Item") -> Iterator[tuple[str, bool]]:
         yield f"{COUNTED}: {', '.join(item.calendars)}", False
 
 
-def said_of(newer: Newer) -> str:
+def words_of_newer(newer: Newer) -> str:
     """It in one line, and what it was taken for."""
     taken_for = TAKEN_FOR.get(newer["classification"] or "", "not sorted")
     return f"{newer['sender']}: {newer['subject'] or '(no subject)'} ({taken_for})"

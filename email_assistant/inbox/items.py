@@ -25,11 +25,11 @@ from email_assistant.inbox.recipients import RecipientMarks, addresses_in
 from email_assistant.inbox.standing import (
     ACTS,
     Part,
+    answer_words,
     answered_where,
     day,
     is_asleep,
     other_parts,
-    said_of,
     takes_effect,
     waits_for,
 )
@@ -211,10 +211,10 @@ class Item:
     @property
     def marks(self) -> list[Mark]:
         """What must be seen before this is decided; of what the person has edited, what still stands there."""
-        unasked = [Mark.unasked(self.because)] if self.because and self._is_as_proposed else []
+        reasons = [Mark.gate_reason(self.because)] if self.because and self._is_as_proposed else []
         if self.undelivered:
-            unasked = [Mark.undelivered(self.undelivered)]
-        return [*self._of_recipients, *unasked, *map(Mark.doubt, self._doubts)]
+            reasons = [Mark.undelivered(self.undelivered)]
+        return [*self._of_recipients, *reasons, *map(Mark.doubt, self._doubts)]
 
     @property
     def warnings(self) -> list[str]:
@@ -365,7 +365,7 @@ class Item:
                 return self.coming
             case "applied":
                 answer = (self.decision or {})["type"]
-                said = said_of(self.kind, answer)
+                said = answer_words(self.kind, answer)
                 if answer not in ACTS:
                     return said
                 if self.stands == "asked again":

@@ -60,4 +60,4 @@ coalesce(a.state = 'paused', false) as is_paused
 -- name: joined
 left join accounts a on a.id = i.account_id left join runs r on r.id = i.run_id
 left join threads t on t.id = i.thread_id left join mails m on m.account_id = i.account_id and m.gmail_id = i.mail_id
-left join gate_begun b on b.item_id = i.id left join gate_ended e on e.call_id = b.call_id
+left join gate_requests b on b.item_id = i.id left join gate_ended e on e.call_id = b.call_id

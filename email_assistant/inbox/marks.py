@@ -8,7 +8,7 @@ from email_assistant.gate.doubt import Doubt, DoubtKind
 from email_assistant.mail.charset import MOST_ON_A_LINE, listed, one_line, plain
 
 RecipientMark = Literal["new_recipient", "unknown_recipient", "outside", "lookalike"]
-MarkKind = Literal[RecipientMark, DoubtKind, "unasked", "undelivered"]
+MarkKind = Literal[RecipientMark, DoubtKind, "gate_reason", "undelivered"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,8 @@ class Mark:
         return cls(doubt.kind, "", doubt.says, doubt.shown, doubt.value, doubt.source)
 
     @classmethod
-    def unasked(cls, because: str) -> "Mark":
-        return cls("unasked", "", f"You are asked because {because}")
+    def gate_reason(cls, because: str) -> "Mark":
+        return cls("gate_reason", "", f"You are asked because {because}")
 
     @classmethod
     def undelivered(cls, says: str) -> "Mark":

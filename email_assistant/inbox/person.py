@@ -34,10 +34,10 @@ Answer = Mapping[str, Any]
 
 _EXPIRED_AT_ONCE = 200
 _LOCK_THREAD = "select from threads where id = (select thread_id from inbox_items where id = %s) for no key update"
-_LOCK_SESSION = """select from gate_sessions where id = (select session_id from gate_begun where item_id = %s)
+_LOCK_SESSION = """select from gate_sessions where id = (select session_id from gate_requests where item_id = %s)
                    for no key update"""
 _STOPPED = "select true as stopped where stopped_since(%s) is not null"
-_OVERDUE = """select b.item_id from inbox_items i join gate_begun b on b.item_id = i.id
+_OVERDUE = """select b.item_id from inbox_items i join gate_requests b on b.item_id = i.id
               where i.status = 'pending' and i.run_id is null and not gate_waits(b) limit 200"""
 
 
@@ -330,7 +330,7 @@ class Inbox(Items):
 
     async def expire(self, provider: str) -> None:
         """Ignore what has waited too long; nothing is learned from that. What a server that died held is over."""
-        await self.let_go_overdue()
+        await self.expire_held_calls_overdue()
         if self._lifetime is None:
             return
         overdue = await self._items(
@@ -350,14 +350,14 @@ class Inbox(Items):
         """What gives the items that a server held that died."""
         return _OVERDUE, ()
 
-    async def let_go_overdue(self) -> None:
+    async def expire_held_calls_overdue(self) -> None:
         """Close what a server held that died."""
-        await self.let_go(await fetched(self._pool, _OVERDUE))
+        await self.expire_held_calls(await fetched(self._pool, _OVERDUE))
 
-    async def let_go(self, overdue: Iterable[Mapping[str, Any]]) -> None:
+    async def expire_held_calls(self, overdue: Iterable[Mapping[str, Any]]) -> None:
         """`overdue`: rows of the statement of that name."""
         for row in overdue:
             async with self._pool.connection() as conn, conn.transaction():
                 await conn.execute(_LOCK_SESSION, (row["item_id"],))
-                if await rows.let_go(conn, row["item_id"]):
+                if await rows.expire_held_call(conn, row["item_id"]):
                     await sessions.block(conn, "nobody answered in time", item=row["item_id"])

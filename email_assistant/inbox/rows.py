@@ -58,9 +58,9 @@ async def release(conn: Connection, item: Item, decision: Mapping[str, Any], by:
     return (await _run(conn, _SQL["release"], Json(decision), by, item.id, item.user_id)).rowcount == 1
 
 
-async def let_go(conn: Connection, item_id: UUID) -> bool:
+async def expire_held_call(conn: Connection, item_id: UUID) -> bool:
     """Close a held call for whose answer nobody waits; False: it was answered."""
-    return (await _run(conn, _SQL["let_go"], item_id)).rowcount == 1
+    return (await _run(conn, _SQL["expire_held_call"], item_id)).rowcount == 1
 
 
 async def times_asked(conn: Connection, run_id: UUID, call_id: str) -> int:
@@ -161,7 +161,7 @@ async def blot_calls(conn: Connection, user_id: UUID, named: str) -> list[UUID]:
     return [row["id"] for row in await (await _run(conn, _SQL["blot_calls"], user_id, named)).fetchall()]
 
 
-async def let_text_go(conn: Connection, thread_ids: Sequence[UUID]) -> None:
+async def redact_text(conn: Connection, thread_ids: Sequence[UUID]) -> None:
     """Take out what the items of these conversations say that are over; what was decided on whom stays."""
     given = {"threads": list(thread_ids), "note": NOT_KEPT, "instead": WITHOUT_TEXT}
-    await conn.execute(_SQL["let_text_go"].encode(), given)
+    await conn.execute(_SQL["redact_text"].encode(), given)

@@ -26,9 +26,9 @@ values (%s, %s, %s, %s, 'confirmation', %s, %s, '{accept,ignore}', '[]', %s, fal
 update inbox_items i set status = 'applied', decision = %s, decided_by = %s, decided_at = statement_timestamp(),
        applied_at = clock_timestamp(), learned_at = clock_timestamp()
 where i.id = %s and i.user_id = %s and i.status = 'pending'
-and exists (select from gate_begun b where b.item_id = i.id and gate_waits(b))
+and exists (select from gate_requests b where b.item_id = i.id and gate_waits(b))
 
--- name: let_go
+-- name: expire_held_call
 update inbox_items set status = 'expired' where id = %s and run_id is null and status = 'pending'
 
 -- name: times_asked
@@ -143,7 +143,7 @@ set args = '{}', mail_text = '', marks = '[]', typed = '{}', conflicts = '{}', b
     decision = case when decision is not null then json_build_object('type', decision->>'type', 'args', null) end
 where user_id = %s and run_id is null and status not in ('pending', 'decided') and (to_jsonb(i) - 'words')::text ~* %s returning id
 
--- name: let_text_go
+-- name: redact_text
 -- Its first line stays, which is sender and subject, and the answer; an item that waits is left alone.
 update inbox_items i
 set mail_text = concat(split_part(mail_text, E'\n', 1), E'\n\n', %(note)s::text), args = without_text(args, %(instead)s),

@@ -96,7 +96,7 @@ def acts(kind: Kind, answer: Answer | None) -> bool:
     return answer in ACTS and kind != "notification"
 
 
-def said_of(kind: Kind, answer: Answer) -> str:
+def answer_words(kind: Kind, answer: Answer) -> str:
     """What an answer made of an item of that kind."""
     return (_SAID_OF_NOTICE if kind == "notification" else _SAID)[answer]
 

@@ -1,4 +1,4 @@
--- All SQL on `held_lessons`; `lessons.py` says what each statement is for. `read` is part of others.
+-- All SQL on `lessons_to_confirm`; `lessons.py` says what each statement is for. `read` is part of others.
 
 -- name: read
 select h.id, h.account_id, a.address as account, h.profile, h.change, h.origin, h.at,
@@ -6,7 +6,7 @@ select h.id, h.account_id, a.address as account, h.profile, h.change, h.origin, 
                                        'sender', coalesce(m.sender, ''), 'subject', coalesce(m.subject, ''))
              from jsonb_to_recordset(h.broken) as b (mail text, was text, becomes text)
              left join mails m on m.account_id = h.account_id and m.gmail_id = b.mail) as broken
-from held_lessons h join accounts a on a.id = h.account_id where h.kept is null and
+from lessons_to_confirm h join accounts a on a.id = h.account_id where h.kept is null and
 
 -- name: page
 {read} h.user_id = %(user)s and (%(account)s::uuid is null or h.account_id = %(account)s) order by h.at, h.id
@@ -16,26 +16,26 @@ from held_lessons h join accounts a on a.id = h.account_id where h.kept is null 
 
 -- name: hold
 with older as (
-    update held_lessons set kept = false
+    update lessons_to_confirm set kept = false
     where account_id = %(account)s and profile = %(profile)s and source <> %(source)s and kept is null
     and (change->>'key' = %(key)s or (change - 'key' - 'version') = (%(change)s::jsonb - 'key' - 'version')))
-insert into held_lessons (user_id, account_id, profile, source, change, origin, broken)
+insert into lessons_to_confirm (user_id, account_id, profile, source, change, origin, broken)
 select user_id, id, %(profile)s, %(source)s, %(change)s, %(origin)s, %(broken)s
 from accounts where id = %(account)s on conflict do nothing
 
 -- name: is_known
-select from held_lessons where account_id = %s and source = %s
+select from lessons_to_confirm where account_id = %s and source = %s
 
 -- name: answer
-update held_lessons set kept = %s where id = %s and kept is null returning id
+update lessons_to_confirm set kept = %s where id = %s and kept is null returning id
 
 -- name: outdated
-update held_lessons set kept = false
+update lessons_to_confirm set kept = false
 where account_id = %s and origin->>'mail' = %s and source <> %s and kept is null
 
 -- name: forget
-delete from held_lessons h where account_id = %s and h::text ~* %s
+delete from lessons_to_confirm h where account_id = %s and h::text ~* %s
 
 -- name: mails_went
-update held_lessons set origin = origin - '{sender,subject,did}'::text[]
+update lessons_to_confirm set origin = origin - '{sender,subject,did}'::text[]
 where account_id = %(account)s and (origin->>'mail' = any(%(gone)s) or origin->>'item' = any(%(gone)s))

@@ -17,7 +17,7 @@ from hashlib import sha256
 from typing import Any, Final, Literal
 
 from email_assistant.mail.charset import one_line
-from email_assistant.memory.rules import MOST_RULES, PROFILES, BadRule, Profile, Rule, checked, said_of
+from email_assistant.memory.rules import MOST_RULES, PROFILES, BadRule, Profile, Rule, checked, origin_words
 
 _ID: Final = re.compile(r"\(([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\)$")
 _BULLETS: Final = ("- ", "* ", "+ ")
@@ -58,7 +58,7 @@ def written(rules: Rules) -> str:
 def _section(profile: Profile, rules: Sequence[Rule]) -> Iterator[str]:
     yield f"## {profile}\n"
     for rule in rules:
-        yield f"- {one_line(rule.text)}\n  > {one_line(said_of(rule.origin))} ({rule.key})"
+        yield f"- {one_line(rule.text)}\n  > {one_line(origin_words(rule.origin))} ({rule.key})"
     yield ""
 
 

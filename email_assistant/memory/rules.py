@@ -170,7 +170,7 @@ def standing(versions: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return stands
 
 
-def said_of(origin: Mapping[str, Any]) -> str:
+def origin_words(origin: Mapping[str, Any]) -> str:
     """Where a version of a rule comes from, in a sentence."""
     about = f" From {origin['sender']}" if "sender" in origin else ""
     subject = f": {origin['subject']}" if "subject" in origin else ""

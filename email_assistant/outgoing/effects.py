@@ -398,7 +398,7 @@ class Ledger:
         )
 
     @staticmethod
-    async def let_text_go(conn: Connection, thread_ids: Sequence[UUID]) -> None:
+    async def redact_text(conn: Connection, thread_ids: Sequence[UUID]) -> None:
         """Take out what the effects of these conversations say; that they happened, and to whom, stays."""
         await conn.execute(
             """update effects set args = without_text(args, %s), result = case when state <> 'done' then result end,

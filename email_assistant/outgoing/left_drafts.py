@@ -106,7 +106,7 @@ class LeftDrafts:
         )
 
     @staticmethod
-    async def let_text_go(conn: Connection, thread_ids: Sequence[UUID]) -> None:
+    async def redact_text(conn: Connection, thread_ids: Sequence[UUID]) -> None:
         """Take out what these conversations' drafts say that are at Gmail no more."""
         query = """update left_drafts set args = without_text(args, %s), found = null
                    where thread_id = any(%s) and state = 'gone'"""

@@ -80,7 +80,7 @@ def times_of(args: Mapping[str, Any]) -> list[str]:
     return [str(args[name]) for name in names if args.get(name)]
 
 
-def unusual(args: Mapping[str, Any], home: ZoneInfo, hours: WorkingHours, now: datetime) -> Iterator[str]:
+def time_warnings(args: Mapping[str, Any], home: ZoneInfo, hours: WorkingHours, now: datetime) -> Iterator[str]:
     """What a person at home in `home` should know of the time of a call before they agree to it; `hours`: when they
     work."""
     times = times_of(args)

@@ -15,7 +15,7 @@ from email_assistant.inbox.standing import ACTS, TAKEN_FOR, answered_where
 from email_assistant.mail.message import NOT_KEPT
 from email_assistant.mail.report import note
 from email_assistant.memory.profiles import Memory
-from email_assistant.memory.rules import Rule, said_of
+from email_assistant.memory.rules import Rule, origin_words
 from email_assistant.outgoing.entry import server_at
 from email_assistant.tools.sending import is_blank
 
@@ -289,7 +289,7 @@ def _went_by(fire: Row, rules: Iterable[Rule]) -> Happening:
     if len(versions) < fire["version"]:
         return Happening(fire["at"], "went by", "It went by a rule of yours that is gone.", detail=detail)
     version = versions[fire["version"] - 1]
-    text = f"It went by your rule “{version['text']}”. {said_of(version['origin'])}".strip()
+    text = f"It went by your rule “{version['text']}”. {origin_words(version['origin'])}".strip()
     return Happening(fire["at"], "went by", text, detail={**detail, "rule": version["text"]})
 
 

@@ -73,7 +73,7 @@ and not exists (select from effects e where e.run_id = c.run_id and e.call_id = 
 select run_id, state, draft_id, last_started_at, found->>'did' as did from left_drafts where run_id = any(%s) order by run_id, call_id
 
 -- name: held
-select at, kept, change->>'text' as text from held_lessons
+select at, kept, change->>'text' as text from lessons_to_confirm
 where account_id = %s and (origin->>'mail' = any(%s) or source = any(%s)) order by at
 
 -- name: usage

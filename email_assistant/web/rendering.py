@@ -17,9 +17,9 @@ from email_assistant.inbox.describe import (
     HERE,
     NOT_IN_COPY,
     UNKNOWN_CONFLICTS,
-    beside_its_text,
     in_gmail,
-    said_of,
+    parts_of_mail_text,
+    words_of_newer,
 )
 from email_assistant.inbox.sentences import cut, link_host, moment
 from email_assistant.mail.address import address_of
@@ -115,7 +115,7 @@ _environment.globals |= {
 }
 _environment.filters |= {
     "plain": plain,
-    "beside_its_text": beside_its_text,
+    "parts_of_mail_text": parts_of_mail_text,
     "passages": passages,
     "unwrapped": unwrapped,
     "address_of": address_of,
@@ -130,7 +130,7 @@ _environment.filters |= {
     "kinds_of": kinds_of,
     "about": about,
     "cut": cut,
-    "said_of": said_of,
+    "words_of_newer": words_of_newer,
     "in_gmail": in_gmail,
     "link_host": link_host,
     "refined": Refined.of,

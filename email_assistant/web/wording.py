@@ -10,7 +10,7 @@ from email_assistant.core_yaml import load
 from email_assistant.gate.call import Rule
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.sentences import cut
-from email_assistant.inbox.standing import ACTS, MANY, NAMES, said_of
+from email_assistant.inbox.standing import ACTS, MANY, NAMES, answer_words
 from email_assistant.mail.charset import one_line
 from email_assistant.memory.rules import Profile
 from email_assistant.outgoing.entry import Effect
@@ -58,7 +58,7 @@ def became(item: Item) -> str:
 
 def did(kind: Kind, answer: Answer) -> str:
     """What an answer made of an item of that kind."""
-    return said_of(kind, answer).capitalize()
+    return answer_words(kind, answer).capitalize()
 
 
 def refused_as(status: int) -> str:

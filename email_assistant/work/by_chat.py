@@ -29,7 +29,7 @@ from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.entry import Effect, NotYetClear
 from email_assistant.tools.spec import ToolError
 from email_assistant.work.chat import Turns, named_in, tool_uses
-from email_assistant.work.driver import Kind, Tools
+from email_assistant.work.driver import Tools, Workflow
 from email_assistant.work.evidence import Evidence
 from email_assistant.work.faults import Fault, QuestionNotStored
 from email_assistant.work.invoke import Invoker, Outcome, Watch
@@ -130,7 +130,7 @@ class _SaidNothing(BadAnswer):
 
 
 @dataclass(frozen=True)
-class ByChat(Kind[OpenRuns]):
+class ByChat(Workflow[OpenRuns]):
     name = "chat"
     urgency = Urgency.PERSON
 
@@ -161,7 +161,9 @@ class ByChat(Kind[OpenRuns]):
             return None
         return OpenRuns(account, [turn]) if account.state == "active" else None
 
-    async def take(self, conn: Connection, lease: Lease, at: OpenRuns, run: RunRow, answers: Sequence[Item]) -> bool:
+    async def apply_answers(
+        self, conn: Connection, lease: Lease, at: OpenRuns, run: RunRow, answers: Sequence[Item]
+    ) -> bool:
         """A link that was opened ends its turn, and has the request begin once more."""
         if answers[0].kind != "link":
             return True
@@ -198,7 +200,7 @@ class ByChat(Kind[OpenRuns]):
     async def shown(self, at: OpenRuns, run: RunRow) -> str:
         return f"You: {run.input['request']}"
 
-    async def outlast(self, run: RunRow, error: Exception, fault: Fault) -> Fault | None:
+    async def retry_after(self, run: RunRow, error: Exception, fault: Fault) -> Fault | None:
         """What the person approved and can't be done now is done later, by itself, and so is what follows something
         that was done: nobody should ask for that again. All else they can ask for again."""
         if isinstance(error, psycopg.Error | QuestionNotStored):

@@ -29,7 +29,7 @@ from email_assistant.tools.sending import is_left_as_draft
 from email_assistant.tools.spec import NO_CONFLICTS, Call, Conflicts
 from email_assistant.tools.times import MEETING
 from email_assistant.work.conversations import Conversation, Conversations, given_to_run, quoted_alone
-from email_assistant.work.driver import Kind
+from email_assistant.work.driver import Workflow
 from email_assistant.work.evidence import Evidence, outsiders
 from email_assistant.work.faults import MailboxUnreadable
 from email_assistant.work.invoke import Invoker, Outcome, Watch
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class ByMail(Kind[Conversation]):
+class ByMail(Workflow[Conversation]):
     name = "mail"
     urgency = Urgency.MAIL
 
@@ -86,12 +86,12 @@ class ByMail(Kind[Conversation]):
         if run.state == "acting":
             return None if await self.reconciler.before_acting(lease, now, run) else now
         with _mailbox_is_read():
-            return None if await self.reconciler.before_decision(lease, now, run) else now
+            return None if await self.reconciler.before_apply(lease, now, run) else now
 
     async def reconcile(self, lease: Lease, at: Conversation) -> bool:
         await self.reconciler.settle_effects(lease, at)
         with _mailbox_is_read():
-            if await self.reconciler.person(lease, at):
+            if await self.reconciler.reconcile(lease, at):
                 return True
         rests = at.run_in("running") is None and at.run_in("waiting") is not None
         return rests and bool(at.uncovered) and await self.runs.put_beside(lease)
@@ -137,7 +137,7 @@ class ByMail(Kind[Conversation]):
             await self.runs.rested(conn, lease, run.id, "waiting", along=made)
         log.info("waits for the person: %s", ", ".join(question.value["kind"] for question in asked))
 
-    def is_all(self, at: Conversation, run: RunRow) -> bool:
+    def was_all(self, at: Conversation, run: RunRow) -> bool:
         others = [m for m in at.mails if m.is_open and m.gmail_id != run.mail_id]
         drafts = at.drafted or at.has_left_drafts or at.account.mode == "draft"
         return not others and not drafts and at.back is None

@@ -312,8 +312,8 @@ class Chat:
         turn that still acts are done yet."""
         acting = last.id if last and last.is_open else None
         left = [effect for effect in await self.ledger.in_thread(lease.thread_id, "started") if effect.run_id != acting]
-        bears = (NotYetClear, InDoubt, GoogleError, VaultError, ServerDown)
-        await self.driver.settler.settle_all(left, account, lease, bears)
+        tolerated = (NotYetClear, InDoubt, GoogleError, VaultError, ServerDown)
+        await self.driver.settler.settle_all(left, account, lease, tolerated)
 
 
 async def stand(turns: Turns, inbox: Inbox, ledger: Ledger, user_id: UUID, chats: Sequence[ChatRow]) -> list[Talk]:

@@ -34,7 +34,7 @@ from email_assistant.work.faults import Fault, LostInterrupt, classify, to_come
 from email_assistant.work.invoke import Invoker, Outcome, Watch
 from email_assistant.work.rows import OpenRuns, RunRow
 from email_assistant.work.runs import DecisionFirst, Runs
-from email_assistant.work.settle import Settler, as_it_can_be, is_accepted, resolve
+from email_assistant.work.settle import Settler, is_accepted, resolve, with_args_anew
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class _Did(Enum):
     ALL = "nothing is left of what was seen; what has come since makes the conversation due"
 
 
-class Kind(ABC, Generic[S]):
+class Workflow(ABC, Generic[S]):
     """What a conversation by mail and one by chat do each in its own way."""
 
     name: ClassVar[str]
@@ -80,7 +80,7 @@ class Kind(ABC, Generic[S]):
         """Make the run that is to be gone on with, where none is; None: there is nothing to do."""
         return None
 
-    async def take(self, conn: Connection, lease: Lease, at: S, run: RunRow, answers: Sequence[Item]) -> bool:
+    async def apply_answers(self, conn: Connection, lease: Lease, at: S, run: RunRow, answers: Sequence[Item]) -> bool:
         """Carry out answers, which have been applied just now, that are none to the run's graph; whether it goes on."""
         return True
 
@@ -92,7 +92,7 @@ class Kind(ABC, Generic[S]):
     async def rest(self, lease: Lease, at: S, run: RunRow, outcome: Outcome) -> None:
         """Store what the run waits for, or that it has ended."""
 
-    def is_all(self, at: S, run: RunRow) -> bool:
+    def was_all(self, at: S, run: RunRow) -> bool:
         """Whether there was nothing to do but a run, which has come to rest since."""
         return False
 
@@ -104,7 +104,7 @@ class Kind(ABC, Generic[S]):
         """What stands at the time of a call, {call_id, action, args}; None: that can't be known now."""
         return NO_CONFLICTS
 
-    async def outlast(self, run: RunRow, error: Exception, fault: Fault) -> Fault | None:
+    async def retry_after(self, run: RunRow, error: Exception, fault: Fault) -> Fault | None:
         """What keeps the run for a while; None: it has failed for good.
 
         Raises:
@@ -118,7 +118,7 @@ class Kind(ABC, Generic[S]):
 
 
 class Tools(Protocol):
-    """The tools of a kind's agent."""
+    """The tools of a workflow's agent."""
 
     async def complete(self, run: Mapping[str, Any], name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Arguments checked and completed for a run. Raises ToolError, ServerDown."""
@@ -139,7 +139,7 @@ class Tools(Protocol):
 
 @dataclass(frozen=True)
 class Driver(Generic[S]):
-    kind: Kind[S]
+    workflow: Workflow[S]
     pool: Pool
     runs: Runs
     questions: Questions
@@ -178,24 +178,24 @@ class Driver(Generic[S]):
             at: where the conversation stands, if the caller has seen to that.
         """
         worked = False
-        with calls_are(self.kind.urgency), read_once():
+        with calls_are(self.workflow.urgency), read_once():
             while (did := await self._step(lease, watch, at)) is _Did.SOMETHING:
                 worked, at = True, None
-            return await self.kind.finish(lease) or worked or did is _Did.ALL
+            return await self.workflow.finish(lease) or worked or did is _Did.ALL
 
     async def _step(self, lease: Lease, watch: Watch | None, at: S | None) -> _Did:
         """Do the next thing."""
         try:
-            at = at or await self.kind.look(lease)
+            at = at or await self.workflow.look(lease)
         except ForeignCheckpoint as error:
             await self._give_up(lease, error)
             return _Did.NOTHING
         if at is None:
             return _Did.NOTHING
-        id_ = self.kind.about(lease, at)
+        id_ = self.workflow.about(lease, at)
         now_about(id_)
         try:
-            with span(self.kind.name, id=id_):
+            with span(self.workflow.name, id=id_):
                 return await self._next(lease, at, watch)
         except LeaseLost:
             raise
@@ -213,16 +213,16 @@ class Driver(Generic[S]):
             with calls_are(Urgency.PERSON):
                 if acting.hangs:
                     return _Did.NOTHING
-                now = await self.kind.catch_up(lease, at, acting)
+                now = await self.workflow.catch_up(lease, at, acting)
                 return await self._act(lease, now, acting, watch) if now else _Did.SOMETHING
         waiting = at.run_in("waiting")
         if waiting and waiting.decided:
             with calls_are(Urgency.PERSON):
-                now = await self.kind.catch_up(lease, at, waiting)
+                now = await self.workflow.catch_up(lease, at, waiting)
                 return await self._apply(lease, now, waiting, watch) if now else _Did.SOMETHING
-        if await self.kind.reconcile(lease, at):
+        if await self.workflow.reconcile(lease, at):
             return _Did.SOMETHING
-        run = at.run_in("running") or await self.kind.begin(lease, at)
+        run = at.run_in("running") or await self.workflow.begin(lease, at)
         return await self._go_on(lease, at, run, watch) if run else _Did.NOTHING
 
     async def _apply(self, lease: Lease, at: S, run: RunRow, watch: Watch | None) -> _Did:
@@ -234,7 +234,7 @@ class Driver(Generic[S]):
                 answers = await self.questions.apply(conn, run.id)
                 if not asked.issuperset(answer.interrupt_id for answer in answers if answer.interrupt_id):
                     raise LostInterrupt("what was answered is not asked any more")
-                acts = bool(answers) and await self.kind.take(conn, lease, at, run, answers)
+                acts = bool(answers) and await self.workflow.apply_answers(conn, lease, at, run, answers)
                 acting = await self.runs.acting(conn, lease, run, answers) if acts else None
         return await self._go_on(lease, at, acting, watch) if acting else _Did.SOMETHING
 
@@ -244,7 +244,7 @@ class Driver(Generic[S]):
         if run.decided:
             # What was in doubt may have shown up while the person thought about it.
             unknown = [each for each in await self.ledger.hanging_in(run.id) if each.state == "unknown"]
-            await self.settler.settle_all(unknown, at.account, lease, bears=(NotYetClear, InDoubt))
+            await self.settler.settle_all(unknown, at.account, lease, tolerated=(NotYetClear, InDoubt))
             async with self.pool.connection() as conn, conn.transaction():
                 await lease.check(conn, account_active=True)
                 items = await self.questions.apply(conn, run.id)
@@ -263,12 +263,12 @@ class Driver(Generic[S]):
             return _Did.SOMETHING
         log.info("worked on")
         try:
-            await self.kind.rest(lease, at, run, await self.kind.invoke(lease, at, run, watch))
+            await self.workflow.rest(lease, at, run, await self.workflow.invoke(lease, at, run, watch))
         except asyncio.CancelledError:
             with suppress(LeaseLost):
                 await self.runs.handed_back(lease, run)
             raise
-        return _Did.ALL if self.kind.is_all(at, run) else _Did.SOMETHING
+        return _Did.ALL if self.workflow.was_all(at, run) else _Did.SOMETHING
 
     async def _failed(self, lease: Lease, at: S, error: Exception) -> None:
         """Put a failure where the person sees it, and decide when to come back."""
@@ -283,7 +283,7 @@ class Driver(Generic[S]):
             return
         went_wrong("work", error)
         fault = classify(error)
-        outlasted = await self.kind.outlast(run, error, fault) if run is not None else fault
+        outlasted = await self.workflow.retry_after(run, error, fault) if run is not None else fault
         log.warning(
             "conversation %s of %s: %s; %s",
             lease.thread_id,
@@ -317,12 +317,12 @@ class Driver(Generic[S]):
                 await self.questions.expire_run(conn, run_id)
 
     async def _ask_again(self, lease: Lease, at: S, run: RunRow) -> None:
-        shown = await self.kind.shown(at, run)
+        shown = await self.workflow.shown(at, run)
         hanging = await self.ledger.hanging_in(run.id)
-        effects = [await as_it_can_be(self.tools, run.input, effect) for effect in hanging]
+        effects = [await with_args_anew(self.tools, run.input, effect) for effect in hanging]
         refused = next((effect.result for effect in effects if effect.state == "refused"), None)
         calls = [{"call_id": each.call_id, "action": each.tool, "args": each.args} for each in effects]
-        found = [await self.kind.conflicts(lease, at, run, call) for call in calls]
+        found = [await self.workflow.conflicts(lease, at, run, call) for call in calls]
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
             for effect, conflicts in zip(effects, found, strict=True):
@@ -330,7 +330,7 @@ class Driver(Generic[S]):
             await self.runs.hangs(conn, lease, run.id, refused or "it is unclear whether an action happened")
 
     async def _ask_to_open(self, lease: Lease, at: S, run: RunRow, link: LinkNeeded) -> None:
-        shown = await self.kind.shown(at, run)
+        shown = await self.workflow.shown(at, run)
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
             await self.questions.ask_to_open(conn, run.id, link.url, link.message, shown)

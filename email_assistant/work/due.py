@@ -111,7 +111,7 @@ _THREAD = f"{_FREE} and t.not_before <= clock_timestamp()"
 _NOT_HANGING = """not exists (
     select from runs h join inbox_items i on i.run_id = h.id where h.thread_id = t.id and h.state = 'acting'
     and (i.status = 'pending' or i.status = 'decided' and i.undo_until > clock_timestamp()))"""
-_UNASKED = """not exists (
+_NO_QUESTION = """not exists (
     select from runs h join inbox_items i on i.run_id = h.id
     where h.thread_id = m.thread_id and h.state = 'acting' and i.status = 'pending')"""
 _IF = {
@@ -149,8 +149,8 @@ _MOVING = (
     """runs r on r.account_id = a.id join threads t on t.id = r.thread_id
        where r.state = 'acting' and (a.pays or t.not_before <= clock_timestamp())
        and not exists (select from inbox_items i where i.run_id = r.id and i.status = 'pending')""",
-    f"mails m on m.account_id = a.id where m.state = 'new' and a.reads and {_UNASKED}",
-    f"mails m on m.account_id = a.id where m.state = 'triaging' and a.pays and {_UNASKED}",
+    f"mails m on m.account_id = a.id where m.state = 'new' and a.reads and {_NO_QUESTION}",
+    f"mails m on m.account_id = a.id where m.state = 'triaging' and a.pays and {_NO_QUESTION}",
     "inbox_items i on i.account_id = a.id where i.status = 'decided'",
     """inbox_items i on i.account_id = a.id
        where i.status = 'applied' and i.teaches and i.learned_at is null and a.pays""",

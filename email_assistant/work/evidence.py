@@ -30,7 +30,7 @@ from email_assistant.gate.doubt import Doubt
 from email_assistant.gate.doubts import doubts, lacking
 from email_assistant.gate.ledger import OWN_LETTERS, entry_in
 from email_assistant.gate.policy import GateEntry, GateSession
-from email_assistant.gate.provenance import Source, holders, spans
+from email_assistant.gate.provenance import Source, sources_of, spans
 from email_assistant.gate.spoken import Spoken
 from email_assistant.inbox.items import TOGETHER
 from email_assistant.inbox.kept import args_in, decision_in
@@ -45,7 +45,7 @@ from email_assistant.memory.profiles import Memory
 from email_assistant.memory.rules import Rule, is_by_hand
 from email_assistant.settings.values import WorkingHours
 from email_assistant.tools.config import SEARCH_MAIL
-from email_assistant.tools.times import times_of, unusual
+from email_assistant.tools.times import time_warnings, times_of
 from email_assistant.trail.chat_tools import mails_in
 from email_assistant.work.conversations import Conversations, StoredMail, read_mails
 
@@ -96,7 +96,7 @@ class Evidence:
             return []
         args, now = question["args"], datetime.now(account.zone)
         to = [each for each in addresses_in(args) if each not in account.own_addresses]
-        of_time = [Doubt.time(times_of(args), each) for each in unusual(args, account.zone, self.hours, now)]
+        of_time = [Doubt.time(times_of(args), each) for each in time_warnings(args, account.zone, self.hours, now)]
         return of_time + await asyncio.to_thread(doubts, args, to, session.texts, now.date(), session.sent)
 
     async def session(self, run: Mapping[str, Any], calls: Sequence[ToolCall], lease: Lease) -> GateSession:
@@ -162,7 +162,7 @@ def outsiders(args: Mapping[str, Any], letters: Sequence[StoredMail], session: G
     return [
         each
         for each in addresses_in(args)
-        if each not in part_of and not holders(each, said) and not spoken.means_any(each.partition("@")[0])
+        if each not in part_of and not sources_of(each, said) and not spoken.means_any(each.partition("@")[0])
     ]
 
 

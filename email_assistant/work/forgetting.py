@@ -242,7 +242,7 @@ class Forgetting:
             await recipients.forget(conn, account_id, wanted.named.text, ids)
             await ledger.blot(conn, readers)
             await checkpoints.forget(conn, readers)
-            await let_go(conn, account_id, ids, past)
+            await delete_conversations(conn, account_id, ids, past)
 
     async def _blot(self, wanted: ToForget) -> None:
         """Take the words out of what other programs' agents told."""
@@ -281,7 +281,9 @@ class Forgetting:
         return await fetched(self._pool, _SQL[name], given)
 
 
-async def let_go(conn: Connection, account_id: UUID, thread_ids: Sequence[UUID], past: Sequence[str]) -> None:
+async def delete_conversations(
+    conn: Connection, account_id: UUID, thread_ids: Sequence[UUID], past: Sequence[str]
+) -> None:
     """Delete conversations that the caller has locked, and past mails, all but Gmail's ids of mail, by which no look
     into the mailbox brings any of it back."""
     given = {"account": account_id, "threads": thread_ids}
@@ -290,8 +292,8 @@ async def let_go(conn: Connection, account_id: UUID, thread_ids: Sequence[UUID],
     await conn.execute(_SQL["keep_away"].encode(), {"account": account_id, "mails": mails})
     await forget_mails(conn, account_id, past)
     for feature in features():
-        if feature.lets_go:
-            await feature.lets_go(conn, account_id, thread_ids)
+        if feature.on_conversations_deleted:
+            await feature.on_conversations_deleted(conn, account_id, thread_ids)
     await of_no_run(conn, runs)
     await checkpoints.forget(conn, runs)
     await forget_in_log(conn, "ran", calls)
@@ -362,7 +364,7 @@ class Removal:
 
     async def _settle(self, account: Account, lease: Lease) -> int:
         started = await self.ledger.in_thread(lease.thread_id, "started")
-        bears = (GoogleError, VaultError, NotYetClear, InDoubt)
-        await self.settler.settle_all(started, account, lease, bears)
+        tolerated = (GoogleError, VaultError, NotYetClear, InDoubt)
+        await self.settler.settle_all(started, account, lease, tolerated)
         left = [len(await self.ledger.in_thread(lease.thread_id, state)) for state in ("started", "unknown")]
         return sum(left)

@@ -91,7 +91,7 @@ select count(*)::int as n from inbox_items i
 where user_id = %(user)s and run_id is null and status in ('pending', 'decided') and (to_jsonb(i) - 'words')::text ~* %(named)s
 
 -- name: blottable_calls
-select (select count(*) from gate_begun b where user_id = %(user)s and b::text ~* %(named)s)
+select (select count(*) from gate_requests b where user_id = %(user)s and b::text ~* %(named)s)
      + (select count(*) from gate_ended e where user_id = %(user)s and e::text ~* %(named)s) as n
 
 -- name: lock_session

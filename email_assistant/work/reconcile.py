@@ -68,19 +68,21 @@ class Reconciler:
     asked_by: Callable[[UUID, Lease], Awaitable[Collection[str]]]
     """Ids of the questions that a run's graph still waits for."""
 
-    async def before_decision(self, lease: Lease, conversation: Conversation, run: RunRow) -> bool:
+    async def before_apply(self, lease: Lease, conversation: Conversation, run: RunRow) -> bool:
         """Whether this decided run can't be carried out: the person has answered in Gmail what it would answer, which
         closes it; or they have made something else of a draft that was left there, and are asked again. Nothing is
         taken out of the mailbox before."""
         looked_at = await self._look(lease, conversation, run)
-        sent = await self.questions.to_be_done(run.id) if looked_at else {}
-        if await self._told_of(lease, conversation, looked_at, sent) or await self._read_own(lease, conversation):
+        to_send = await self.questions.to_be_done(run.id) if looked_at else {}
+        if await self._ask_again_of(lease, conversation, looked_at, to_send) or await self._read_own(
+            lease, conversation
+        ):
             return True
         for each in looked_at:
             call_id = each.left.call_id
-            if not await self._take_away(lease, each, sent.get(call_id)) and call_id in sent:
+            if not await self._take_away(lease, each, to_send.get(call_id)) and call_id in to_send:
                 found = await self._sent_instead(conversation, each.left) or InGmail("gone")
-                return await self._told(lease, [(each.left, found)])
+                return await self._ask_again(lease, [(each.left, found)])
         return False
 
     async def before_acting(self, lease: Lease, conversation: Conversation, run: RunRow) -> bool:
@@ -103,7 +105,7 @@ class Reconciler:
             return
         started = await self.ledger.in_thread(conversation.id, "started")
         # One in doubt stays marked as unknown, and the next run is told.
-        await self.settler.settle_all(started, conversation.account, lease, bears=(InDoubt,))
+        await self.settler.settle_all(started, conversation.account, lease, tolerated=(InDoubt,))
 
     async def _answers_to(self, conversation: Conversation, run: RunRow) -> list[ThreadMail]:
         """What the person wrote since the answers were applied: what they wrote before was read then."""
@@ -127,7 +129,7 @@ class Reconciler:
         from_chats = await self.ledger.sent_from_chats(conversation.id)
         return ANSWERED_IN_CHAT if all(m.gmail_id in from_chats for m in answers) else ANSWERED
 
-    async def person(self, lease: Lease, conversation: Conversation) -> bool:
+    async def reconcile(self, lease: Lease, conversation: Conversation) -> bool:
         """Do the next thing that follows from what the person did in Gmail; False if nothing does.
 
         A decision that they took here counts for more than all but an answer of theirs.
@@ -138,7 +140,7 @@ class Reconciler:
             or await self._read_own(lease, conversation)
             or await self._read_draft(lease, conversation)
             or await self._read_put_away(lease, conversation)
-            or await self._read_back(lease, conversation)
+            or await self._reopen_restored(lease, conversation)
         )
 
     async def _read_sent(self, lease: Lease, conversation: Conversation) -> bool:
@@ -148,7 +150,7 @@ class Reconciler:
         if run is None or not run.answered or not any(m.own for m in conversation.new):
             return False
         looked_at = await self._look(lease, conversation, run)
-        return await self._told_of(lease, conversation, looked_at, await self.questions.to_be_done(run.id))
+        return await self._ask_again_of(lease, conversation, looked_at, await self.questions.to_be_done(run.id))
 
     async def _read_own(self, lease: Lease, conversation: Conversation) -> bool:
         """Take note of mail that the account sent; what the person wrote themselves ends the run that waits.
@@ -191,7 +193,7 @@ class Reconciler:
             if run and reason:
                 await self.runs.closed_by_person(conn, [run.id], reason)
             else:
-                await self._tell(conn, news)
+                await self._note(conn, news)
         return True
 
     async def _said_by_draft(self, conversation: Conversation, message_id: str) -> str | None:
@@ -258,23 +260,23 @@ class Reconciler:
                     return InGmail("sent", mail.text, message=message.id)
         return None
 
-    async def _told_of(
-        self, lease: Lease, conversation: Conversation, looked_at: Sequence[LookedAt], sent: Collection[str]
+    async def _ask_again_of(
+        self, lease: Lease, conversation: Conversation, looked_at: Sequence[LookedAt], to_send: Collection[str]
     ) -> bool:
         """Ask the person again about those calls that they said to carry out and of whose drafts they have made
         something else; False: there are none."""
         news = await self._news(conversation, looked_at)
-        return await self._told(lease, [each for each in news if each[0].call_id in sent])
+        return await self._ask_again(lease, [each for each in news if each[0].call_id in to_send])
 
-    async def _told(self, lease: Lease, news: News) -> bool:
+    async def _ask_again(self, lease: Lease, news: News) -> bool:
         """Ask the person again, with what they have made of a draft; False: there is nothing of that kind."""
         if news:
             async with self.pool.connection() as conn, conn.transaction():
                 await lease.check(conn)
-                await self._tell(conn, news)
+                await self._note(conn, news)
         return bool(news)
 
-    async def _tell(self, conn: Connection, news: News) -> None:
+    async def _note(self, conn: Connection, news: News) -> None:
         for left, found in news:
             await self.questions.ask_anew(conn, left.run_id, left.call_id, f"you had approved it, and {found.why}")
             await self.left_drafts.heard(conn, left, found)
@@ -293,17 +295,17 @@ class Reconciler:
                 return True
         return False
 
-    async def _take_away(self, lease: Lease, at: LookedAt, sent: Mapping[str, Any] | None) -> bool:
+    async def _take_away(self, lease: Lease, at: LookedAt, to_send: Mapping[str, Any] | None) -> bool:
         """Delete a draft that is over; what the person has made of it stays, but for what is sent from here.
 
         Args:
-            sent: the arguments of what is sent.
+            to_send: the arguments of what is sent from here instead.
 
         Returns:
             False if they have sent or discarded it just now.
         """
         heard = at.left.found or {}
-        is_sent = sent is not None and heard.get("text") == at.text and heard.get("args") == sent
+        is_sent = to_send is not None and heard.get("text") == at.text and heard.get("args") == to_send
         draft = at.draft if at.text is None or is_sent else None
         return await self.left_drafts.take_away(at.call.google.gmail, lease, at.left, draft)
 
@@ -327,7 +329,7 @@ class Reconciler:
             await mails.put_away(conn, conversation.id)
         return True
 
-    async def _read_back(self, lease: Lease, conversation: Conversation) -> bool:
+    async def _reopen_restored(self, lease: Lease, conversation: Conversation) -> bool:
         """What was closed because its mail left the inbox waits again when that is back: taken out of the archive, or
         out of Gmail's snooze. If anything else has happened since, that stands."""
         if conversation.back is None:

@@ -27,7 +27,7 @@ from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.left_drafts import LeftDrafts
 from email_assistant.settings import Settings
 from email_assistant.sync.past_mails import forget_mails
-from email_assistant.work.forgetting import let_go
+from email_assistant.work.forgetting import delete_conversations
 from email_assistant.work.runs import Runs
 
 _SQL = statements("work", "retention.sql", served=SERVED)
@@ -126,14 +126,14 @@ class Retention:
         await self.memory.mails_went(conn, account_id, taught)
         # That Gmail knew of no mail to them counts only beside the mail to them that is stored here.
         await recipients.forget(conn, account_id, _NOBODY, ids)
-        await let_go(conn, account_id, ids, past)
+        await delete_conversations(conn, account_id, ids, past)
 
 
 async def _take_text(conn: Connection, account_id: UUID, ids: Sequence[UUID]) -> None:
-    await rows.let_text_go(conn, ids)
-    its_runs = await runs.let_text_go(conn, ids)
-    await mails.let_text_go(conn, ids, NOT_KEPT)
-    await Ledger.let_text_go(conn, ids)
-    await LeftDrafts.let_text_go(conn, ids)
+    await rows.redact_text(conn, ids)
+    its_runs = await runs.redact_text(conn, ids)
+    await mails.redact_text(conn, ids, NOT_KEPT)
+    await Ledger.redact_text(conn, ids)
+    await LeftDrafts.redact_text(conn, ids)
     await ledger.blot(conn, its_runs)
     await checkpoints.forget(conn, its_runs)

@@ -19,7 +19,7 @@ and not exists (select from effects e where e.thread_id = t.id and e.state = 'st
 and not exists (select from left_drafts d where d.thread_id = t.id and d.state <> 'gone')
 and not exists (select from corrections c join mails m on m.account_id = c.account_id and m.gmail_id = c.mail_id
                 where m.thread_id = t.id and (c.learned_at is null or c.at >= {before}))
-and not exists (select from held_lessons h where h.account_id = t.account_id and h.kept is null and (
+and not exists (select from lessons_to_confirm h where h.account_id = t.account_id and h.kept is null and (
     h.origin->>'mail' in (select gmail_id from mails where thread_id = t.id)
     or h.source in (select id::text from inbox_items where thread_id = t.id)))
 

@@ -29,14 +29,14 @@ class Settler:
     """Finds out what became of one, by the tools of the agent whose call it was. Raises NotYetClear, InDoubt."""
 
     async def settle_all(
-        self, effects: Iterable[Effect], account: Account, lease: Lease, bears: tuple[type[Exception], ...]
+        self, effects: Iterable[Effect], account: Account, lease: Lease, tolerated: tuple[type[Exception], ...]
     ) -> None:
         """
         Args:
-            bears: errors that leave an effect as it is, for a later look.
+            tolerated: errors that leave an effect as it is, for a later look.
         """
         for effect in effects:
-            with suppress(*bears):
+            with suppress(*tolerated):
                 self.ledger.expect_over(effect)
                 run = await self.runs.input_of(effect.run_id)
                 client = await self.clients.if_any(account)
@@ -53,7 +53,7 @@ class Completes(Protocol):
         ...
 
 
-async def as_it_can_be(tools: Completes, run: Mapping[str, Any], effect: Effect) -> Effect:
+async def with_args_anew(tools: Completes, run: Mapping[str, Any], effect: Effect) -> Effect:
     """A refused effect as it could be carried out now: the address that it was to go from may be gone, or the event
     be another than was said."""
     if effect.state != "refused":

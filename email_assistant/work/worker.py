@@ -27,7 +27,7 @@ _POLL_SECONDS: Final = 30.0
 _HEARTBEAT_SECONDS: Final = 60.0
 _STALLED_SECONDS: Final = 600.0
 """Nothing rests on it: the lease tells who is at work."""
-_UNASKED_SECONDS: Final = 3 * _POLL_SECONDS
+_UNPOLLED_SECONDS: Final = 3 * _POLL_SECONDS
 """A queue that nobody asked for a job for so long, with slots free, is served no more."""
 
 
@@ -47,7 +47,7 @@ async def work(
     # A pool of its own: the listener opens its connection with the pool's settings and names autocommit again, so
     # that it can't stand among them.
     connector = _Connector(
-        lambda queue: heartbeat.beat(_unasked(queue)),
+        lambda queue: heartbeat.beat(_unpolled(queue)),
         pool_factory=StoppablePool,
         connection_class=ListeningConnection,
         conninfo=url,
@@ -64,7 +64,7 @@ async def work(
 
 
 async def _work(app: App, queue: str, works_as: WorksAs, heartbeat: Heartbeat, slots: int, stop_seconds: float) -> None:
-    heartbeat.expect(_unasked(queue), _UNASKED_SECONDS)
+    heartbeat.expect(_unpolled(queue), _UNPOLLED_SECONDS)
     busy = 0
     told: int | None = None
 
@@ -72,7 +72,7 @@ async def _work(app: App, queue: str, works_as: WorksAs, heartbeat: Heartbeat, s
         nonlocal busy, told
         busy += 1
         if busy == slots:  # so nothing is asked for, which is as it should be
-            heartbeat.pause(_unasked(queue))
+            heartbeat.pause(_unpolled(queue))
         try:
             if worker.worker_id is not None and worker.worker_id != told:
                 with suppress(psycopg.Error):  # all that it costs is that a dead one's jobs are shown for longer
@@ -82,7 +82,7 @@ async def _work(app: App, queue: str, works_as: WorksAs, heartbeat: Heartbeat, s
                 return await job()
         finally:
             busy -= 1
-            heartbeat.beat(_unasked(queue))
+            heartbeat.beat(_unpolled(queue))
 
     # A restart of the database makes a worker return as if it had been asked to.
     while True:
@@ -144,7 +144,7 @@ class _Connector(PsycopgConnector):
         return row
 
 
-def _unasked(queue: str) -> str:
+def _unpolled(queue: str) -> str:
     return f"the queue {queue} has not been asked for work"
 
 

@@ -130,7 +130,7 @@ class World:
         lesson, rule = uuid4(), uuid4()
         self.portal.call(
             self.home.execute,
-            """insert into held_lessons (id, user_id, account_id, profile, source, change, origin, broken)
+            """insert into lessons_to_confirm (id, user_id, account_id, profile, source, change, origin, broken)
                select %s, user_id, id, %s, %s, jsonb_build_object('key', %s::text, 'text', 'Be kind.',
                       'removed', false, 'version', 0), '{"did": "You said so."}', '[]'
                from accounts where address = %s""",

@@ -295,7 +295,7 @@ async def test_why_a_person_is_asked_is_text_whoever_wrote_it(
 
     [in_one_line, *_] = await listed_as_asked_because("one line")
     listed = await listed_as_asked_because(said)
-    assert [mark["kind"] for mark in listed[0]["marks"]] == ["unasked", "leak"]
+    assert [mark["kind"] for mark in listed[0]["marks"]] == ["gate_reason", "leak"]
     assert len(listed[0]["description"].splitlines()) == len(in_one_line["description"].splitlines())
     assert not {"\x1b", "\u202e"}.intersection(listed[0]["description"])
     for path in ("/", f"/items/{bad.id}"):

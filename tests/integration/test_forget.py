@@ -253,23 +253,25 @@ async def test_another_programs_agents_calls_are_blotted_out_and_the_log_says_so
     asked = [f"write to {WHO}"]
     await home.sql("insert into gate_sessions (user_id, name, requests) values (%s, 's', %s)", user, asked)
     await home.sql(
-        """insert into gate_begun (user_id, session_id, call_id, tool, arguments, verdict, reason, external, cleared)
+        """insert into gate_requests (user_id, session_id, call_id, tool, arguments, verdict, reason, external, cleared)
            select user_id, id, c, 'send', a, 'allow', 'it may', true, true
            from gate_sessions, (values ('one', %s::text), ('two', 'nobody')) as v (c, a)""",
         f"to {WHO}",
     )
     await home.sql(
         """insert into gate_ended (user_id, session_id, call_id, status, result)
-           select user_id, session_id, call_id, 'ok', arguments from gate_begun"""
+           select user_id, session_id, call_id, 'ok', arguments from gate_requests"""
     )
     await check(home.app.pool)
     await correspondent(home, "")
-    rows = await home.sql("select b.arguments, e.result from gate_begun b join gate_ended e using (call_id) order by 1")
+    rows = await home.sql(
+        "select b.arguments, e.result from gate_requests b join gate_ended e using (call_id) order by 1"
+    )
     assert [(row["arguments"], row["result"]) for row in rows] == [("nobody", "nobody"), (None, None)]
     assert await home.sql("select requests from gate_sessions") == [{"requests": []}]
     found = await check(home.app.pool)
     assert (found.faults, found.forgotten) == ([], 2)
-    await home.sql("update gate_begun set arguments = 'another' where call_id = 'two'")
+    await home.sql("update gate_requests set arguments = 'another' where call_id = 'two'")
     assert [fault.what for fault in (await check(home.app.pool)).faults] == ["begun"]
 
 

@@ -160,7 +160,7 @@ class TestTheirOwn:
         ("text", "marked"),
         [
             ("Call me at 0171 5556667.", []),
-            ("Call me at 0171 5556668.", ["unasked", "unfounded"]),
+            ("Call me at 0171 5556668.", ["gate_reason", "unfounded"]),
             ("Is 16 June at 14:20 fine?", ["unfounded", "unfounded"]),
         ],
     )

@@ -182,7 +182,7 @@ async def test_a_reply_in_a_conversation_without_text_is_answered_and_its_own_te
         assert other.mail_id == elsewhere
         await home.answer(other, "ignore")
         await home.works.learn(home.account_id)
-        await home.sql("update held_lessons set kept = false")
+        await home.sql("update lessons_to_confirm set kept = false")
         assert await home.sql("select answer from gate_calls where answer is not null")
 
         await later(home, 31)
@@ -248,7 +248,7 @@ REST = {
     "new decision": "update inbox_items set decided_at = now() + interval '31 days'",
     "draft at Gmail": """insert into left_drafts (run_id, call_id, user_id, account_id, thread_id, args, state)
         select id, 'left', user_id, account_id, thread_id, '{}', 'left' from runs limit 1""",
-    "held lesson": """insert into held_lessons (user_id, account_id, profile, source, change, origin, broken)
+    "held lesson": """insert into lessons_to_confirm (user_id, account_id, profile, source, change, origin, broken)
         select user_id, account_id, 'triage_preferences', id, '{}', '{}', '[]' from inbox_items limit 1""",
     "correction": """insert into corrections (user_id, account_id, mail_id, by, classification, was)
         select user_id, account_id, gmail_id, 'test', 'ignore', 'respond' from mails where not own""",

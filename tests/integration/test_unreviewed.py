@@ -50,7 +50,7 @@ async def test_a_letter_of_a_chat_tells_nothing_that_was_only_read(
         await home.receive("Card", "Your PIN is 4711-8832.")
         await ask(home, request)
         assert len([mail for mail in google.sent if CAROL in mail.recipients]) == sent
-        assert [item.marks[0].kind for item in await home.pending()] == ["unasked"] * (1 - sent)
+        assert [item.marks[0].kind for item in await home.pending()] == ["gate_reason"] * (1 - sent)
 
 
 @pytest.mark.parametrize(("mode", "sent"), [("send", 1), ("shadow", 0)])

@@ -6,7 +6,7 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from email_assistant.db.mails import let_text_go
+from email_assistant.db.mails import redact_text
 from email_assistant.mail.message import NOT_KEPT
 from email_assistant.web.app import create_api
 from tests.doubles.google import Google
@@ -34,7 +34,7 @@ def model(model: Model) -> Model:
 
 
 async def everything(home: Home) -> object:
-    tables = ("mails", "runs", "inbox_items", "store", "rule_fires", "held_lessons", "lessons")
+    tables = ("mails", "runs", "inbox_items", "store", "rule_fires", "lessons_to_confirm", "lessons")
     return [await home.sql(f"select t::text from {table} t order by 1") for table in tables]
 
 
@@ -59,7 +59,7 @@ class TestWhatIf:
         gone = await home.receive("Sale", from_=EVE)
         async with home.app.pool.connection() as conn:
             threads = await home.sql(f"select thread_id as id from mails where gmail_id = '{gone}'")
-            await let_text_go(conn, [row["id"] for row in threads], NOT_KEPT)
+            await redact_text(conn, [row["id"] for row in threads], NOT_KEPT)
         told = (await http.post("/api/memory/try", json={"text": "What is sold is nothing to me."})).json()
         assert (told["mails"], told["to_ask"]) == (1, 1)
 

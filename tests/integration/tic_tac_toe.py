@@ -49,7 +49,7 @@ class TicTacToe(Agent):
             if move["square"] in self.moves or len(self.moves) > self.turn:
                 raise ToolError("that square is taken, or it is the other's turn")
         except ToolError as error:
-            return Judged(kind="say", args=args, text=f"Error: {error}")
+            return Judged(kind="refuse", args=args, text=f"Error: {error}")
         return Judged(kind="run", args=move, text="")
 
     async def run_tool(self, call: ToRun, config: RunnableConfig) -> Ran:

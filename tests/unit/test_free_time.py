@@ -11,7 +11,7 @@ from email_assistant.google.calendar import Event
 from email_assistant.settings import Settings
 from email_assistant.settings.values import WorkingHours
 from email_assistant.tools.check_calendar import free_slots, told
-from email_assistant.tools.times import days_named, unusual
+from email_assistant.tools.times import days_named, time_warnings
 
 BERLIN = ZoneInfo("Europe/Berlin")
 MONDAY = date(2031, 6, 2)
@@ -160,13 +160,13 @@ class TestWorkingHours:
 def test_what_is_unusual_of_a_time_is_said(names: tuple[str, str], start: str, end: str, said: list[str]) -> None:
     arguments = {"title": "Plan", **dict(zip(names, (start, end), strict=True))}
     noon = datetime(2031, 5, 30, 12, tzinfo=BERLIN)
-    assert list(unusual(arguments, BERLIN, WorkingHours.parse("Mon-Fri 09:00-18:00"), noon)) == said
+    assert list(time_warnings(arguments, BERLIN, WorkingHours.parse("Mon-Fri 09:00-18:00"), noon)) == said
 
 
 def test_nothing_is_unusual_within_the_hours_that_one_works() -> None:
     early = {"start": "2031-06-03T05:00", "end": "2031-06-03T06:00"}
     noon = datetime(2031, 5, 30, 12, tzinfo=BERLIN)
-    assert not [*unusual(early, BERLIN, WorkingHours.parse("05:00-13:00"), noon)]
+    assert not [*time_warnings(early, BERLIN, WorkingHours.parse("05:00-13:00"), noon)]
 
 
 @pytest.mark.parametrize(

@@ -280,7 +280,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "a source": lambda text: provenance.read(text, label="", by="stranger"),
     "their words": lambda text: provenance.read(text, label="", by="person"),
     "a record of theirs": lambda text: provenance.read(text, label="", by="own"),
-    "a value": lambda text: (provenance.holders(text, known()), answers.whole(text)),
+    "a value": lambda text: (provenance.sources_of(text, known()), answers.whole(text)),
     "leaks": lambda text: provenance.leaks(text, [BOB], known()),
     "facts unfounded": lambda text: provenance.unfounded(text, known()),
     "doubts": lambda text: doubts({"body": text, "to": [text]}, [BOB], known(), NOON.date()),

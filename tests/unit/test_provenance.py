@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from email_assistant.gate.provenance import By, Kind, Source, facts, holders, leaks, read, spans, unfounded
+from email_assistant.gate.provenance import By, Kind, Source, facts, leaks, read, sources_of, spans, unfounded
 
 ME, BOB, EVE = "me@example.org", "bob@example.com", "eve@example.net"
 THURSDAY = date(2026, 5, 7)
@@ -185,15 +185,15 @@ class TestWhoHoldsAValue:
     )
     def test_as_a_whole(self, value: str, text: str, held: bool) -> None:
         source = mail(text)
-        assert holders(value, [source]) == ([source] if held else [])
+        assert sources_of(value, [source]) == ([source] if held else [])
 
     @given(
         st.text("ab1 2@.-", max_size=12), st.lists(st.text("ab1 2@.-", max_size=20), max_size=4), st.text(max_size=20)
     )
     def test_another_source_takes_none_away(self, value: str, texts: list[str], more: str) -> None:
         sources = [mail(text) for text in texts]
-        held = holders(value, sources)
-        assert holders(value, [*sources, mail(more)])[: len(held)] == held
+        held = sources_of(value, sources)
+        assert sources_of(value, [*sources, mail(more)])[: len(held)] == held
 
     def test_facts_know_all_their_sources(self) -> None:
         one, other = mail("Pay €1,200 on 3 May"), mail("1.200 EUR?", EVE)
@@ -359,6 +359,6 @@ class TestMadLetters:
     @given(st.text(max_size=300), st.text(max_size=100))
     def test_nothing_fails(self, text: str, other: str) -> None:
         sources = [mail(text), mail(other, EVE)]
-        holders(other, sources)
+        sources_of(other, sources)
         leaks(text, [BOB], sources)
         assert not [fact for fact in unfounded(text, [*sources, mail(text)], THURSDAY) if fact.span.kind != "name"]

@@ -57,7 +57,7 @@ class AuctionAgent(Agent):
             why = f"there is no tool {name!r}; there are {', '.join(self.tools)}"
         except ToolError as error:
             why = str(error)
-        return Judged(kind="say", args=args, text=f"Error: {why}")
+        return Judged(kind="refuse", args=args, text=f"Error: {why}")
 
     async def run_tool(self, call: ToRun, config: RunnableConfig) -> Ran:
         bidder, table = self._seat(call.run)

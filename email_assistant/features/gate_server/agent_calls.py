@@ -114,7 +114,7 @@ class WaitingCalls(Listener):
         """Nobody can approve it any more, unless they just have."""
         async with self._pool.connection() as conn, conn.transaction():
             await self._sessions.lock(conn, self._user_id, session)
-            if await rows.let_go(conn, item):
+            if await rows.expire_held_call(conn, item):
                 await block(conn, why, item=item)
 
 
@@ -266,7 +266,7 @@ class AgentCalls:
         while True:
             try:
                 overdue, _ = await fetched_together(self._pool, self._inbox.overdue(), SEAL)
-                await self._inbox.let_go(overdue)
+                await self._inbox.expire_held_calls(overdue)
             except psycopg.Error as error:
                 log.warning("the gate's log is not sealed: the database is not available (%s)", type(error).__name__)
             await asyncio.sleep(_KEEP_SECONDS)
@@ -297,7 +297,7 @@ class AgentCalls:
 
 
 _OUTCOME: Final = """select c.id is not null as runs, coalesce(e.reason, b.reason) as reason
-    from gate_begun b left join gate_calls c on c.session_id = b.session_id and c.call_id = b.call_id
+    from gate_requests b left join gate_calls c on c.session_id = b.session_id and c.call_id = b.call_id
     left join gate_ended e on e.call_id = b.call_id where b.call_id = %s"""
 
 

@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 
 
 def feature() -> Feature:
-    return Feature(add_commands=_add_commands, settings=_settings, site=_site, judge=_judge, lets_go=_let_go)
+    return Feature(
+        add_commands=_add_commands,
+        settings=_settings,
+        site=_site,
+        judge=_judge,
+        on_conversations_deleted=_drop_outcomes,
+    )
 
 
 def _settings() -> "type[RehearsalSettings]":
@@ -33,10 +39,10 @@ def _judge(app: "App", conversations: "Conversations") -> "Habits | None":
     return open_judge(app, conversations)
 
 
-async def _let_go(conn: "Connection", account_id: UUID, thread_ids: Sequence[UUID]) -> None:
-    from email_assistant.features.rehearsal.habits.judgements import let_go
+async def _drop_outcomes(conn: "Connection", account_id: UUID, thread_ids: Sequence[UUID]) -> None:
+    from email_assistant.features.rehearsal.habits.judgements import drop_outcomes
 
-    await let_go(conn, account_id, thread_ids)
+    await drop_outcomes(conn, account_id, thread_ids)
 
 
 def _add_commands(app: Typer) -> None:

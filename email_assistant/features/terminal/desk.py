@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import psycopg
 
 from email_assistant.app import App
-from email_assistant.inbox.describe import above
+from email_assistant.inbox.describe import list_banner
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.originals import Original, original
 from email_assistant.inbox.recipients import addresses_in
@@ -70,7 +70,7 @@ class Desk:
             items, following = await self._app.inbox.page(self.user_id, status="pending", q=query, limit=most)
             failed = await self._app.mails.failed(self.user_id)
         rows = [Row(item, sentence(item, zones.get(item.account, ZoneInfo("UTC")))) for item in items]
-        return rows, following is not None, " ".join(above(items, failed))
+        return rows, following is not None, " ".join(list_banner(items, failed))
 
     async def look(self, item_id: UUID) -> Sight:
         """Raises NoItem, UnknownAccount."""

@@ -184,7 +184,7 @@ class _Player(Agent):
 
     async def judge(self, run: Mapping[str, Any], name: str, args: dict[str, Any], session: GateSession) -> Judged:
         if name not in self.tools:
-            return Judged(kind="say", args=args, text=f"Error: there is no tool {name!r}")
+            return Judged(kind="refuse", args=args, text=f"Error: there is no tool {name!r}")
         return Judged(kind="run", args=args, text="")
 
     async def run_tool(self, call: ToRun, config: RunnableConfig) -> Ran:

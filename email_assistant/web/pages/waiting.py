@@ -11,7 +11,7 @@ from fastapi import Form
 from fastapi.responses import Response
 
 from email_assistant.app import App
-from email_assistant.inbox.describe import above
+from email_assistant.inbox.describe import list_banner
 from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
 from email_assistant.inbox.listing import STATUSES
 from email_assistant.inbox.standing import SNOOZES
@@ -205,7 +205,7 @@ async def _page(
         counts=await app.inbox.counts(app.user_id),
         accounts=accounts,
         failed=failed,
-        above=list(above(items, failed)),
+        above=list(list_banner(items, failed)),
         steps=start.steps(accounts),
         mailbox_pages=mailbox_pages(),
         today="" if items else await start.today(accounts),

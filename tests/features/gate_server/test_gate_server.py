@@ -132,11 +132,11 @@ async def contacts_read(app: App, times: int) -> None:
     async with app.pool.connection() as conn:
         await conn.execute(
             """with read as (
-                   insert into gate_begun
+                   insert into gate_requests
                        (user_id, session_id, call_id, tool, verdict, reason, labels, external, cleared)
                    select user_id, session_id, gen_random_uuid(), tool, verdict, reason, labels, external, cleared
-                   from gate_begun cross join generate_series(1, %s)
-                   where id = (select min(id) from gate_begun where tool = 'agent_read_contacts') returning *)
+                   from gate_requests cross join generate_series(1, %s)
+                   where id = (select min(id) from gate_requests where tool = 'agent_read_contacts') returning *)
                insert into gate_ended (user_id, session_id, call_id, status, result)
                select user_id, session_id, call_id, 'ok', '[]' from read""",
             (times,),
@@ -271,7 +271,7 @@ class TestHolds:
         async with agent.holding() as task:
             [item] = await agent.held()
             assert "eve@evil.example" in (item.because or "")
-            assert [mark.kind for mark in item.marks] == ["unasked"]
+            assert [mark.kind for mark in item.marks] == ["gate_reason"]
             told = (await agent.http.get(f"/api/inbox/{item.id}")).json()
             assert (told["run"], told["account"], told["status"]) == (None, "", "pending")
             assert (await agent.http.get("/api/inbox/counts")).json()["by_status"]["pending"] == 1
@@ -421,7 +421,7 @@ class TestHolds:
         async with agent.holding() as task:
             [item] = await agent.held()
             async with agent.app.pool.connection() as conn:
-                await conn.execute("update gate_begun set waits_until = clock_timestamp()")
+                await conn.execute("update gate_requests set waits_until = clock_timestamp()")
             assert (await agent.decide("approve", call_id=item.call_id)).status_code == 409
             await agent.app.inbox.expire("google")
             assert (await agent.app.inbox.get(agent.app.user_id, item.id)).status == "expired"
@@ -517,7 +517,7 @@ class TestLog:
             ("update gate_log set digest = '' where place = 2", "it was altered"),
             ("delete from gate_log where place = 2", "a row before it is missing"),
             ("delete from gate_log where place = 3", "the log tells nothing of it"),
-            ("update gate_begun set tool = 'agent_other'", "what it tells of was altered"),
+            ("update gate_requests set tool = 'agent_other'", "what it tells of was altered"),
             ("delete from gate_calls", "what it tells of is missing"),
         ],
     )

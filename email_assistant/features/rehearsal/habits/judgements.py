@@ -89,9 +89,9 @@ class _Proving:
             self.upto = rows[-1].known_at, rows[-1].mail_id
 
 
-async def let_go(conn: Connection, account_id: UUID, thread_ids: Sequence[UUID]) -> None:
+async def drop_outcomes(conn: Connection, account_id: UUID, thread_ids: Sequence[UUID]) -> None:
     """What these conversations have taught is about to be deleted."""
-    await conn.execute(_SQL["let_go"].encode(), {"account": account_id, "threads": list(thread_ids)})
+    await conn.execute(_SQL["drop_outcomes"].encode(), {"account": account_id, "threads": list(thread_ids)})
 
 
 class Judgements:

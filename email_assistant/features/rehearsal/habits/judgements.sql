@@ -40,7 +40,7 @@ insert into classifiers (account_id, version, user_id, examples, kept, why)
 select id, %(version)s, user_id, %(examples)s, %(kept)s, %(why)s from accounts where id = %(account)s
 on conflict do nothing
 
--- name: let_go
+-- name: drop_outcomes
 -- A version is due to be learned anew by how much it had to learn from: of that these are missing from now on.
 update classifiers c set examples = greatest(0, c.examples - gone.n) from classifiers o cross join lateral (
     select count(*)::int as n from judgements j join mails m on m.account_id = j.account_id and m.gmail_id = j.mail_id

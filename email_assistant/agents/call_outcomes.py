@@ -43,7 +43,7 @@ def decided_by(args: dict[str, Any], answer: Mapping[str, Any], place: str) -> D
             raise ValueError(f"unknown answer {other!r}")
 
 
-def as_left(decision: Decided, effect: Effect) -> Decided:
+def with_last_word(decision: Decided, effect: Effect) -> Decided:
     """The decision after the person's last word on the effect that came of it."""
     if decision["do"] != "run" or not decision["asked"]:
         return decision
@@ -70,7 +70,7 @@ def same_calls(judged: Sequence[tuple[ToolCall, Judged]]) -> dict[str, Decided]:
     firsts: dict[str, str] = {}
     same: dict[str, Decided] = {}
     for call, verdict in judged:
-        if verdict["kind"] == "say":
+        if verdict["kind"] == "refuse":
             continue
         means = json.dumps([call["name"], verdict.get("means", verdict["args"])], sort_keys=True)
         first = firsts.setdefault(means, str(call["id"]))
@@ -106,7 +106,7 @@ def last_word(before: Word, decisions: Mapping[str, Decided], ran: Mapping[str, 
         return "decided"
     if "answer" in does:
         return "" if any(each.get("anew") for each in decisions.values()) else "told"
-    is_refused = any(each["do"] == "say" for each in decisions.values()) or not all(each.well for each in ran.values())
+    is_refused = any(each["do"] == "refuse" for each in decisions.values()) or not all(each.well for each in ran.values())
     return "" if before == "told" and is_refused else before
 
 
