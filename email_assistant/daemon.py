@@ -5,7 +5,6 @@ import logging
 import math
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
@@ -15,17 +14,17 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from email_assistant.accounts.account import UnknownAccount
 from email_assistant.accounts.vault import VaultError
-from email_assistant.app import App, open_chat, open_memory, open_models
+from email_assistant.agents.mail.graph import MailAgent
+from email_assistant.agents.mail.own_letters import OwnLetters
+from email_assistant.app import App, open_chat, open_models
 from email_assistant.db.checkpoints import FencedSaver
 from email_assistant.db.lease import LeaseLost, held
 from email_assistant.db.pool import fetched_together
 from email_assistant.errors import logged
-from email_assistant.gate.ledger import GateLedger
 from email_assistant.google.errors import GoogleError
 from email_assistant.inbox.items import Invalid, Item
 from email_assistant.inbox.mails import Correction
 from email_assistant.memory.learn import TRIES_AT_A_FAULT, Learner, Lesson, ProfileChanged, teach_triage
-from email_assistant.memory.profiles import Memory
 from email_assistant.memory.trial import PastTrial
 from email_assistant.meters import went_wrong
 from email_assistant.model import BadAnswer, ModelDown, ModelFault, Models
@@ -38,11 +37,7 @@ from email_assistant.sync.mailbox import Mailboxes, Watches
 from email_assistant.tracing import keep_langsmith_off, tracing
 from email_assistant.usage import BudgetSpent
 from email_assistant.work.by_mail import ByMail
-from email_assistant.work.chat import Chat
-from email_assistant.work.conversations import Conversation, Conversations
-from email_assistant.work.driver import Driver
 from email_assistant.work.due import DueWork
-from email_assistant.work.evidence import Evidence
 from email_assistant.work.faults import classify, tried
 from email_assistant.work.invoke import Invoker
 from email_assistant.work.labels import Labels
@@ -50,17 +45,14 @@ from email_assistant.work.outcomes import Outcomes
 from email_assistant.work.polling import Polling
 from email_assistant.work.reconcile import Reconciler
 from email_assistant.work.retention import Retention
-from email_assistant.work.runs import Runs
-from email_assistant.work.settle import Settler
 from email_assistant.work.tasks import Due, Handlers
 from email_assistant.work.what_if import SortAgain
 
 if TYPE_CHECKING:
-    from email_assistant.agents.mail.graph import MailAgent
-    from email_assistant.agents.mail.own_letters import OwnLetters
+    from langchain_core.callbacks import BaseCallbackHandler
+
     from email_assistant.agents.mail.run import Judge
     from email_assistant.model.tally import Tally
-    from email_assistant.work.handover import Handover
     from email_assistant.work.replay import Replay
 
 log = logging.getLogger(__name__)
@@ -77,25 +69,76 @@ class Swept(NamedTuple):
     """Seconds until the next job may begin that waits for its time."""
 
 
-@dataclass(frozen=True)
 class Daemon:
-    app: App
-    conversations: Conversations
-    due: DueWork
-    runs: Runs
-    mailboxes: Mailboxes
-    polling: Polling
-    backfill: Backfill
-    watches: Watches
-    driver: Driver[Conversation]
-    invoker: Invoker
-    learner: Learner
-    memory: Memory
-    retention: Retention
-    chat: Chat
-    judge: "Judge | None"
-    _sweeps: set[asyncio.Task[object]] = field(default_factory=set, init=False)
-    """Those under way."""
+    def __init__(self, app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> None:
+        """`callbacks`: who is told of each run, as `tracing` gives them."""
+        settings, names = app.settings, app.settings.class_labels
+        waits = settings.when_spent == "wait"
+        self.app = app
+        self._sweeps: set[asyncio.Task[object]] = set()  # those under way
+        self.due = DueWork(app.pool, settings.provider, app.holder, waits_when_spent=waits, labels=bool(names))
+        self.mailboxes = Mailboxes(
+            app.pool,
+            app.accounts,
+            app.clients,
+            enqueue=app.queue.arrived,
+            labels=names,
+            max_tries=settings.max_tries,
+        )
+        self.polling = Polling(
+            app.pool,
+            app.accounts,
+            self.mailboxes,
+            backfill=app.queue.backfill,
+            every=settings.poll_seconds,
+            lease_seconds=settings.lease_seconds,
+            heartbeat=app.queue.heartbeat,
+        )
+        self.backfill = Backfill(
+            app.pool, app.accounts, app.clients, enqueue=app.queue.arrived, reach=timedelta(days=settings.backfill_days)
+        )
+        self.watches = Watches(app.accounts, app.clients, settings.push_topic)
+        self.judge: Judge | None = next((each.judge(app, app.conversations) for each in features() if each.judge), None)
+        drops_ended = settings.keep_checkpoints_days == 0
+        saver = FencedSaver(app.pool, keeps_ends=not drops_ended)
+        outcomes = Outcomes(app.pool, app.conversations)
+        own_letters = OwnLetters(app.pool, app.gate) if settings.past_mail else None
+        agent = mail_agent(app, app.models, self.judge, outcomes, own_letters)
+        self.invoker = Invoker(agent.graph(saver).with_config(callbacks=list(callbacks)), app.questions)
+        left_drafts = LeftDrafts(app.pool, settings.google_timeout_seconds)
+        reconciler = Reconciler(
+            pool=app.pool,
+            runs=app.runs,
+            questions=app.questions,
+            ledger=app.ledger,
+            clients=app.clients,
+            settler=app.settler,
+            left_drafts=left_drafts,
+            complete=app.tools.complete,
+            asked_by=self.invoker.pending,
+        )
+        by_mail = ByMail(
+            pool=app.pool,
+            conversations=app.conversations,
+            runs=app.runs,
+            questions=app.questions,
+            recipients=app.recipients,
+            accounts=app.accounts,
+            clients=app.clients,
+            tools=app.tools,
+            evidence=app.evidence,
+            left_drafts=left_drafts,
+            reconciler=reconciler,
+            invoker=self.invoker,
+            labels=Labels(app.pool, app.accounts, app.clients, app.corrections, names),
+            drops_ended=drops_ended,
+            sync_thread=self.mailboxes.sync_thread,
+        )
+        self.driver = app.driver(by_mail, self.invoker, self.due)
+        sort_again = SortAgain(app.pool, app.accounts, app.models, settings)
+        self.learner = Learner(app.memory, app.models, PastTrial(app.pool, sort_again))
+        self.retention = Retention(app.pool, app.runs, saver, settings, app.memory)
+        self.chat = open_chat(app, callbacks)
 
     async def run(self) -> None:
         """Schedule and work until cancelled."""
@@ -244,7 +287,7 @@ class Daemon:
 
     async def _learn_from_correction(self, correction: Correction) -> None:
         try:
-            await teach_triage(self.memory, correction)
+            await teach_triage(self.app.memory, correction)
         except Invalid as error:
             log.warning("nothing learned from correction %s: %s", correction.id, error)
         await self.app.corrections.learned(correction)
@@ -284,111 +327,15 @@ class Daemon:
 async def open_daemon(app: App) -> AsyncIterator[Daemon]:
     """Everything that works by itself, opened on an open app."""
     keep_langsmith_off()
-    from email_assistant.agents.mail.own_letters import OwnLetters
-    from email_assistant.work.handover import Handover
-
-    settings = app.settings
-    names = settings.class_labels
-    runs = Runs(app.pool)
-    conversations = Conversations(app.pool, settings.provider, runs)
-    due = DueWork(
-        app.pool, settings.provider, app.holder, waits_when_spent=settings.when_spent == "wait", labels=bool(names)
-    )
-    memory = open_memory(app)
-    mailboxes = Mailboxes(
-        app.pool,
-        app.accounts,
-        app.clients,
-        enqueue=app.queue.arrived,
-        labels=names,
-        max_tries=settings.max_tries,
-    )
-    backfill = Backfill(
-        app.pool, app.accounts, app.clients, enqueue=app.queue.arrived, reach=timedelta(days=settings.backfill_days)
-    )
-    watches = Watches(app.accounts, app.clients, settings.push_topic)
-    handover = Handover(
-        app.pool, conversations, runs, app.questions, app.ledger, app.clients, replies_per_day=settings.replies_per_day
-    )
-    evidence = Evidence(app.pool, app.accounts, app.recipients, memory, app.settings.hours, conversations)
-    judge = next((each.judge(app, conversations) for each in features() if each.judge), None)
-    outcomes = Outcomes(app.pool, conversations)
-    own_letters = OwnLetters(app.pool, GateLedger(app.pool)) if settings.past_mail else None
-    agent = _mail_agent(app, app.models, memory, evidence, handover, judge, outcomes, own_letters)
-    drops_ended = settings.keep_checkpoints_days == 0
-    saver = FencedSaver(app.pool, keeps_ends=not drops_ended)
-    left_drafts = LeftDrafts(app.pool, settings.google_timeout_seconds)
-    async with tracing(settings) as callbacks:
-        invoker = Invoker(agent.graph(saver).with_config(callbacks=callbacks), app.questions)
-        settler = Settler(runs, app.ledger, app.clients, app.tools.settle)
-        complete, asked_by = app.tools.complete, invoker.pending
-        reconciler = Reconciler(
-            app.pool, runs, app.questions, app.ledger, app.clients, settler, left_drafts, complete, asked_by
-        )
-        by_mail = ByMail(
-            app.pool,
-            conversations,
-            runs,
-            app.questions,
-            app.recipients,
-            app.accounts,
-            app.clients,
-            app.tools,
-            evidence,
-            left_drafts,
-            reconciler,
-            invoker,
-            Labels(app.pool, app.accounts, app.clients, app.corrections, names),
-            drops_ended,
-            mailboxes.sync_thread,
-        )
-        driver = Driver(
-            by_mail,
-            app.pool,
-            runs,
-            app.questions,
-            app.ledger,
-            app.accounts,
-            settler,
-            app.tools,
-            invoker,
-            due.is_due,
-            settings.lease_seconds,
-            app.holder,
-            settings.max_tries,
-        )
+    async with tracing(app.settings) as callbacks:
+        daemon = Daemon(app, callbacks)
         await app.accounts.forget_spent()
         await app.holder.open()
-        daemon = Daemon(
-            app,
-            conversations,
-            due,
-            runs,
-            mailboxes,
-            Polling(
-                app.pool,
-                app.accounts,
-                mailboxes,
-                app.queue.backfill,
-                settings.poll_seconds,
-                settings.lease_seconds,
-                app.queue.heartbeat,
-            ),
-            backfill,
-            watches,
-            driver,
-            invoker,
-            Learner(memory, app.models, PastTrial(app.pool, SortAgain(app.pool, app.accounts, app.models, settings))),
-            memory,
-            Retention(app.pool, runs, saver, settings, memory),
-            open_chat(app, callbacks),
-            judge,
-        )
         try:
             yield daemon
         finally:
-            if judge:
-                await judge.aclose()
+            if daemon.judge:
+                await daemon.judge.aclose()
 
 
 @asynccontextmanager
@@ -398,46 +345,33 @@ async def open_replay(
     """What the models of these settings would make of mail that was worked on before, and the count of what they are
     asked for; it is in nobody's budget. `background`: as of `Replay`."""
     keep_langsmith_off()
-    from email_assistant.work.handover import Handover
     from email_assistant.work.replay import Replay
 
-    runs, memory = Runs(app.pool), open_memory(app)
-    conversations = Conversations(app.pool, settings.provider, runs)
-    handover = Handover(
-        app.pool, conversations, runs, app.questions, app.ledger, app.clients, replies_per_day=settings.replies_per_day
-    )
-    evidence = Evidence(app.pool, app.accounts, app.recipients, memory, app.settings.hours, conversations)
     async with open_models(settings) as (models, tally):
-        agent = _mail_agent(app, models, memory, evidence, handover, None, None)
-        letters = settings.past_mail
-        yield Replay(app.pool, conversations, agent, app.complete, background, shows_letters=letters), tally
+        agent, letters = mail_agent(app, models), settings.past_mail
+        yield Replay(app.pool, app.conversations, agent, app.complete, background, shows_letters=letters), tally
 
 
-def _mail_agent(
+def mail_agent(
     app: App,
     models: Models,
-    memory: Memory,
-    evidence: Evidence,
-    after_triage: "Handover",
-    judge: "Judge | None",
-    outcomes: Outcomes | None,
-    own_letters: "OwnLetters | None" = None,
-) -> "MailAgent":
-    from email_assistant.agents.mail.graph import MailAgent
-
+    judge: "Judge | None" = None,
+    outcomes: Outcomes | None = None,
+    own_letters: OwnLetters | None = None,
+) -> MailAgent:
     return MailAgent(
-        app.accounts,
-        app.clients,
-        memory,
-        models,
-        app.tools,
-        app.ledger,
-        evidence,
-        GateLedger(app.pool),
-        app.settings.max_steps,
-        after_triage,
-        judge,
-        outcomes,
-        app.settings.when_spent == "rules",
-        own_letters,
+        accounts=app.accounts,
+        clients=app.clients,
+        memory=app.memory,
+        models=models,
+        tools=app.tools,
+        ledger=app.ledger,
+        evidence=app.evidence,
+        gate=app.gate,
+        max_steps=app.settings.max_steps,
+        after_triage=app.handover,
+        habits=judge,
+        outcomes=outcomes,
+        sorts_by_rules=app.settings.when_spent == "rules",
+        own_letters=own_letters,
     )

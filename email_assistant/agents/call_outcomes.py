@@ -106,7 +106,9 @@ def last_word(before: Word, decisions: Mapping[str, Decided], ran: Mapping[str, 
         return "decided"
     if "answer" in does:
         return "" if any(each.get("anew") for each in decisions.values()) else "told"
-    is_refused = any(each["do"] == "refuse" for each in decisions.values()) or not all(each.well for each in ran.values())
+    is_refused = any(each["do"] == "refuse" for each in decisions.values()) or not all(
+        each.well for each in ran.values()
+    )
     return "" if before == "told" and is_refused else before
 
 

@@ -176,11 +176,10 @@ def remove(address: Address, yes: Annotated[bool, typer.Option("--yes", help="Do
         confirm(address, "Forget everything about")
 
     async def command() -> None:
-        from email_assistant.app import removal
 
         async with opened() as app:
             account = await app.accounts.find(app.user_id, address)
-            unclear = await removal(app, account).remove(account)
+            unclear = await app.removal.remove(account)
         out.print(f"Removed {account.address}.")
         if unclear:
             out.print(f"For {unclear} of its actions it is not known whether they happened: look into Gmail's Sent.")

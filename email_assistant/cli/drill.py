@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from email_assistant.accounts.vault import encrypt_anew
-from email_assistant.app import App, open_app, open_memory
+from email_assistant.app import App, open_app
 from email_assistant.cli.context import CommandError, load_settings
 from email_assistant.db.backup import Backup
 from email_assistant.db.pool import fetched
@@ -81,7 +81,7 @@ async def _looked_at(app: App, file: Path, backup: Backup, seconds: float) -> Dr
                   (select max(received_at) from mails) as last_mail,
                   (select count(*) from inbox_items where status = 'pending') as waiting""",
     )
-    accounts, memory = await app.accounts.of_user(app.user_id), open_memory(app)
+    accounts, memory = await app.accounts.of_user(app.user_id), app.memory
     rules = [rule for each in accounts for held in (await memory.in_force(each.id)).values() for rule in held]
     return Drill(
         version=backup.version,

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import psycopg
 
 from email_assistant.accounts.account import UnknownAccount
-from email_assistant.app import App, open_memory
+from email_assistant.app import App
 from email_assistant.cli.accounts import MODES
 from email_assistant.cli.context import here, invocation, out, print_text
 from email_assistant.inbox.feed import Change, Feed, Listener
@@ -90,7 +90,7 @@ class _Heard(Listener):
 class _Teller:
     def __init__(self, app: App) -> None:
         self._app = app
-        self._trail = Trail(app.pool, open_memory(app))
+        self._trail = Trail(app.pool, app.memory)
         self._began = datetime.now().astimezone()
         self._told: OrderedDict[object, str | None] = OrderedDict()
         """The last state that was told of each thing, oldest first."""

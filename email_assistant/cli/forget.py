@@ -46,11 +46,10 @@ async def mail(mail: MailId, account: OfAccount = None, yes: Yes = False, as_jso
 
     Its other mails quote it, so they go as well. A chat that tells of it in other words, without its subject or an id,
     can't be known: look for those yourself."""
-    from email_assistant.app import forgetting
     from email_assistant.inbox.items import NoItem
 
     async with opened() as opened_app:
-        forgets = forgetting(opened_app)
+        forgets = opened_app.forgetting
         try:
             wanted = await forgets.of_mail(opened_app.user_id, mail, account)
         except NoItem as error:
@@ -69,10 +68,9 @@ async def correspondent(
 
     A conversation with others goes as a whole if it names the address in one place. Of calls of other programs' agents
     the words are taken out, and the rows stay."""
-    from email_assistant.app import forgetting
 
     async with opened() as opened_app:
-        forgets = forgetting(opened_app)
+        forgets = opened_app.forgetting
         await _shown_or_done(forgets, forgets.of_correspondent(opened_app.user_id, who), yes=yes, as_json=as_json)
 
 

@@ -112,12 +112,11 @@ async def why(
     as_json: AsJson = False,
 ) -> None:
     """Tell the whole story of one mail: who sorted it and why, what was proposed, decided, done, learned and spent."""
-    from email_assistant.app import open_memory
     from email_assistant.inbox.items import NoItem
     from email_assistant.trail.story import Trail
 
     async with opened_for(account) as app:
-        story = Trail(app.pool, open_memory(app))
+        story = Trail(app.pool, app.memory)
         try:
             mail_id, address = await story.find(app.user_id, mail, account)
         except NoItem as error:

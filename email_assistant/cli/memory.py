@@ -45,14 +45,13 @@ app = typer.Typer(help="What the assistant knows about you and has learned from 
 @awaited
 async def show(account: OfAccount = None, as_json: AsJson = False) -> None:
     """Show the learned rules, where each comes from, and for how much mail those on triage were used."""
-    from email_assistant.app import open_memory
     from email_assistant.memory.rules import PROFILES, origin_words
     from email_assistant.memory.senders import alone, contradictions
     from email_assistant.memory.trial import COUNTED, Fired
 
     async with opened() as app:
         chosen = await _account(app, account)
-        memory = open_memory(app)
+        memory = app.memory
         profiles = {profile: await memory.rules(chosen.id, profile) for profile in PROFILES}
         fired = await memory.fired(chosen.id)
     uses = {rule.key: fired.get((COUNTED, rule.key), Fired()) for rule in profiles[COUNTED]}
@@ -109,13 +108,12 @@ async def add(
     account: OfAccount = None,
 ) -> None:
     """Add a rule by hand."""
-    from email_assistant.app import open_memory
     from email_assistant.memory.rules import PROFILES
 
     chosen = one_of(PROFILES, profile, "the profiles are")
     async with opened() as app:
         owner = await _account(app, account)
-        rule = await open_memory(app).add(owner.id, chosen, text, "cli")
+        rule = await app.memory.add(owner.id, chosen, text, "cli")
     out.print(f"Added: {rule.key[:8]}.")
 
 
@@ -147,12 +145,11 @@ def revert(
 @awaited
 async def history(rule: RuleId, account: OfAccount = None, as_json: AsJson = False) -> None:
     """Show every version of a rule, and where each comes from."""
-    from email_assistant.app import open_memory
     from email_assistant.memory.rules import origin_words
 
     async with opened() as app:
         owner = await _account(app, account)
-        _, found = await open_memory(app).find(owner.id, rule)
+        _, found = await app.memory.find(owner.id, rule)
     if as_json:
         print_json({"id": found.key, "versions": found.versions})
         return
@@ -166,12 +163,11 @@ async def history(rule: RuleId, account: OfAccount = None, as_json: AsJson = Fal
 @awaited
 async def lessons(account: OfAccount = None, as_json: AsJson = False) -> None:
     """Show what was learned last, and when, and first what waits for your word."""
-    from email_assistant.app import open_memory
     from email_assistant.memory.rules import origin_words
 
     async with opened() as app:
         chosen = (await app.accounts.find(app.user_id, account)).id if account else None
-        memory = open_memory(app)
+        memory = app.memory
         found = await memory.lessons.page(app.user_id, chosen)
         held = await memory.held.page(app.user_id, chosen)
     if as_json:
@@ -205,11 +201,10 @@ async def try_rule(
     """What if this were a rule: which of the newest mails would be sorted otherwise? Nothing is changed.
 
     What the model has to be asked for, and what that costs, is told first."""
-    from email_assistant.app import open_what_if
 
     async with opened() as app:
         chosen = await _account(app, account)
-        what_if = open_what_if(app)
+        what_if = app.what_if
         trial = await what_if.look(chosen, text, mails)
         if trial.to_ask:
             cost = f", about {trial.cost:.4f} {app.settings.currency}" if trial.cost is not None else ""
@@ -230,10 +225,9 @@ async def try_rule(
 @awaited
 async def keep(lesson: LessonId) -> None:
     """Learn what waits for your word, though it sorts other mail otherwise than you decided."""
-    from email_assistant.app import open_memory
 
     async with opened() as app:
-        memory = open_memory(app)
+        memory = app.memory
         rule = await memory.keep(await memory.held.find(app.user_id, lesson))
     print_text(f"Removed: {rule.text}" if rule.removed else f"Learned: {rule.text}")
 
@@ -242,10 +236,9 @@ async def keep(lesson: LessonId) -> None:
 @awaited
 async def drop(lesson: LessonId) -> None:
     """Learn nothing of what waits for your word."""
-    from email_assistant.app import open_memory
 
     async with opened() as app:
-        memory = open_memory(app)
+        memory = app.memory
         await memory.drop(await memory.held.find(app.user_id, lesson))
     out.print("Dropped.")
 
@@ -254,10 +247,9 @@ async def drop(lesson: LessonId) -> None:
 @awaited
 async def undo(lesson: LessonId) -> None:
     """Take back exactly one thing that was learned."""
-    from email_assistant.app import open_memory
 
     async with opened() as app:
-        memory = open_memory(app)
+        memory = app.memory
         found = await memory.lessons.find(app.user_id, lesson)
         rule = await memory.unlearn(found, "cli")
     print_text("Taken back." if rule.removed else f"Taken back; the rule says: {rule.text}")
@@ -270,12 +262,11 @@ async def export(
     account: OfAccount = None,
 ) -> None:
     """Write the rules in force as Markdown, each with where it comes from."""
-    from email_assistant.app import open_memory
     from email_assistant.memory.markdown import written
 
     async with opened() as app:
         chosen = await _account(app, account)
-        text = written(await open_memory(app).in_force(chosen.id))
+        text = written(await app.memory.in_force(chosen.id))
     if file is None:
         sys.stdout.write(text)
     else:
@@ -295,7 +286,6 @@ async def import_(
     account: OfAccount = None,
 ) -> None:
     """Make the rules those of a Markdown file, after showing what that changes. Profiles that it leaves out stay."""
-    from email_assistant.app import open_memory
     from email_assistant.memory.markdown import changes, read, seen
 
     try:
@@ -304,7 +294,7 @@ async def import_(
         raise CommandError(f"{file} can't be read: {getattr(error, 'strerror', 'it is no UTF-8 text')}") from None
     async with opened() as app:
         chosen = await _account(app, account)
-        memory = open_memory(app)
+        memory = app.memory
         found = changes(await memory.in_force(chosen.id), read(text))
         for change in found:
             print_text(change.said)
@@ -321,11 +311,10 @@ Change = Callable[["Memory", UUID, "Profile", "Rule"], Awaitable["Rule"]]
 
 
 async def _change(prefix: str, address: str | None, change: Change) -> None:
-    from email_assistant.app import open_memory
 
     async with opened() as app:
         owner = await _account(app, address)
-        memory = open_memory(app)
+        memory = app.memory
         profile, found = await memory.find(owner.id, prefix)
         changed = await change(memory, owner.id, profile, found)
     state = "Removed" if changed.removed else "It now says"

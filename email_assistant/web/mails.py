@@ -13,7 +13,6 @@ from pydantic import BaseModel, Field
 
 from email_assistant.accounts.account import Account, Mode
 from email_assistant.accounts.account import State as AccountState
-from email_assistant.app import forgetting
 from email_assistant.db.export import zipped
 from email_assistant.inbox.items import PAGE
 from email_assistant.inbox.mails import Class, State
@@ -193,7 +192,7 @@ class ForgetOut(BaseModel):
 @router.get("/mails/{mail_id}/forget", responses=documented(401, 404, 422))
 async def show_forget(app: Assistant, mail_id: str, account: OfAccount = None) -> ForgetOut:
     """What would go with a mail: its conversation, the chats that name it, and what was learned. Nothing changes."""
-    forgets = forgetting(app)
+    forgets = app.forgetting
     plan = await forgets.plan(await forgets.of_mail(app.user_id, mail_id, account))
     return ForgetOut.of(plan, forgotten=False)
 
@@ -202,7 +201,7 @@ async def show_forget(app: Assistant, mail_id: str, account: OfAccount = None) -
 async def forget_mail(app: Assistant, mail_id: str, account: OfAccount = None) -> ForgetOut:
     """Delete a mail wherever anything of it is stored; it is not read from Gmail again, where nothing changes. 409: it
     is being worked on, or an open conversation has looked it up."""
-    forgets = forgetting(app)
+    forgets = app.forgetting
     plan = await forgets.carry_out(await forgets.of_mail(app.user_id, mail_id, account))
     return ForgetOut.of(plan, forgotten=True)
 

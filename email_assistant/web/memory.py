@@ -9,7 +9,6 @@ from fastapi import Depends, Query
 from pydantic import BaseModel, Field
 
 from email_assistant.accounts.account import Account
-from email_assistant.app import open_what_if
 from email_assistant.memory import markdown
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.rules import LONGEST_RULE, PROFILES, Profile, Rule
@@ -299,7 +298,7 @@ async def list_lessons(app: Assistant, memory: Rules, account: Of) -> LessonPage
 @router.post("/try", responses=documented(400, 401, 403, 404, 413, 422, 502, 503))
 async def try_rule(app: Assistant, account: Of, rule: WhatIfRule) -> WhatIfOut:
     """Which of the newest mails would be sorted otherwise, were this a rule. Nothing is changed."""
-    what_if = open_what_if(app)
+    what_if = app.what_if
     trial = await what_if.look(account, rule.text, rule.mails)
     asked = rule.ask or not trial.to_ask
     return WhatIfOut.of(trial, await what_if.ask(trial) if asked else trial.told, asked=asked)

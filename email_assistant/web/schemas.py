@@ -52,10 +52,10 @@ class MarkOut(Told):
     kind: MarkKind = Field(
         description="`new_recipient`: never written to. `unknown_recipient`: whether it was can't be told now. "
         "`outside`: known, but not in this conversation, and not named by the person. "
-        "`lookalike`: the address, or the name that it bears, passes for somebody known. `gate_reason`: why it is asked "
-        "about, though the person's own rule would let it run. `leak`: it tells recipients what they have not seen, as "
-        "far as is known. `unfounded`: nobody has said this before. `undelivered`: a mail system, or somebody who "
-        "claims to be one, reported that a letter did not reach its recipient, or not yet."
+        "`lookalike`: the address, or the name that it bears, passes for somebody known. `gate_reason`: why it is "
+        "asked about, though the person's own rule would let it run. `leak`: it tells recipients what they have not "
+        "seen, as far as is known. `unfounded`: nobody has said this before. `undelivered`: a mail system, or somebody "
+        "who claims to be one, reported that a letter did not reach its recipient, or not yet."
     )
     address: str = Field(description="Of a recipient; empty: the mark is about something else.")
     text: str = Field(description="One sentence.")

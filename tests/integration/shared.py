@@ -15,7 +15,7 @@ from unittest.mock import patch
 import psycopg
 import pytest
 
-from email_assistant.app import App, open_app, removal
+from email_assistant.app import App, open_app
 from email_assistant.settings import Settings
 from tests.databases import databases
 from tests.doubles.daemon import Daemon
@@ -70,7 +70,7 @@ class Program:
     async def _remove(self) -> None:
         async with opened_at(self.daemon) as app:
             for account in await app.accounts.of_user(app.user_id):
-                await removal(app, account).remove(account)
+                await app.removal.remove(account)
 
 
 def look_at_the_settings_again(daemon: Daemon, google: Google) -> None:

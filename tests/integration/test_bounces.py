@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from textual.widgets import Input
 
-from email_assistant.app import open_memory
 from email_assistant.features.terminal.app import InboxApp
 from email_assistant.features.terminal.desk import Desk
 from email_assistant.google.errors import Transient
@@ -227,10 +226,10 @@ class TestNotDelivered:
         await comes(home, reported(sent.message_id, *GONE), sent.thread_id)
         note = "reported as not delivered to bob@example.org: that address does not exist"
         assert (await home.item(answered)).state == f"approved; {note}"
-        story = await Trail(home.app.pool, open_memory(home.app)).of_mail(home.app.user_id, str(answered.mail_id))
+        story = await Trail(home.app.pool, home.app.memory).of_mail(home.app.user_id, str(answered.mail_id))
         assert f"The reply was sent, and {note}." in [each.text for each in story]
         [item] = await home.pending()
-        story = await Trail(home.app.pool, open_memory(home.app)).of_mail(home.app.user_id, str(item.mail_id))
+        story = await Trail(home.app.pool, home.app.memory).of_mail(home.app.user_id, str(item.mail_id))
         assert any(each.text.startswith("You were given your letter, to send it again.") for each in story)
         assert not any("mx.example.net" in each.text for each in story)
 

@@ -8,7 +8,6 @@ import httpx
 import psycopg
 import pytest
 
-from email_assistant.app import forgetting, past_mails, removal
 from email_assistant.db.backup import back_up, blocks_of
 from email_assistant.db.lease import claim
 from email_assistant.gate.ledger import check
@@ -64,7 +63,7 @@ async def a_past(home: Home, google: Google, model: Model) -> tuple[str, str, li
     await home.works.learn(home.account_id)
     model.script(lambda _: [reply("Fine."), DONE])
     bob = await home.receive()
-    past = past_mails(home.app)
+    past = home.app.past_mails
     account = await home.account()
     await past.fetch(account, [zelda, bob])
     await home.app.accounts.set_background(home.account_id, "Ada, who likes drums.")
@@ -73,23 +72,23 @@ async def a_past(home: Home, google: Google, model: Model) -> tuple[str, str, li
 
 
 async def mail(home: Home, mail_id: str) -> None:
-    forgets = forgetting(home.app)
+    forgets = home.app.forgetting
     await forgets.carry_out(await forgets.of_mail(home.app.user_id, mail_id))
 
 
 async def correspondent(home: Home, mail_id: str) -> None:
-    forgets = forgetting(home.app)
+    forgets = home.app.forgetting
     await forgets.carry_out(forgets.of_correspondent(home.app.user_id, WHO))
 
 
 async def domain(home: Home, mail_id: str) -> None:
-    forgets = forgetting(home.app)
+    forgets = home.app.forgetting
     await forgets.carry_out(forgets.of_correspondent(home.app.user_id, "@orchard.example"))
 
 
 async def account(home: Home, mail_id: str) -> None:
     found = await home.account()
-    await removal(home.app, found).remove(found)
+    await home.app.removal.remove(found)
 
 
 async def at_bob(home: Home, bob: str) -> dict[str, Any]:
@@ -130,7 +129,7 @@ async def test_nothing_of_it_is_left_and_it_does_not_come_back(
     await home.sql("update accounts set history_id = null, backfill_total = null, backfilled_at = null")
     await home.sync()
     await home.carry_on()
-    past = past_mails(home.app)
+    past = home.app.past_mails
     now = await home.account()
     await past.fetch(now, [zelda])
     assert zelda not in (await past.look(now, now.triage_since)).missing
@@ -166,7 +165,7 @@ async def test_nor_is_what_a_report_has_of_a_letter_in_it(
 
 async def test_what_would_go_is_shown_and_stays(home: Home, google: Google, model: Model) -> None:
     zelda, _, _ = await a_past(home, google, model)
-    forgets = forgetting(home.app)
+    forgets = home.app.forgetting
     plan = await forgets.plan(await forgets.of_mail(home.app.user_id, zelda))
     [conversation] = plan.conversations
     assert (conversation.subject, conversation.sender, conversation.done) == (f"The {UNIQUE} of May", WHO, 1)
@@ -224,7 +223,7 @@ async def test_a_chat_that_named_it_goes_too_and_others_stay(home: Home, google:
     now = await home.account()
     await home.works.chat.ask(now, "about it", "what of it")
     await home.works.chat.ask(now, "another", "hello")
-    forgets = forgetting(home.app)
+    forgets = home.app.forgetting
     plan = await forgets.plan(await forgets.of_mail(home.app.user_id, zelda))
     assert [each.chat for each in plan.conversations if each.chat] == ["about it"]
     await mail(home, zelda)
@@ -242,7 +241,7 @@ async def test_a_chat_that_named_a_mail_of_theirs_goes_with_a_correspondent(
     now = await home.account()
     await home.works.chat.ask(now, "about it", asked)
     await home.works.chat.ask(now, "another", "hello")
-    forgets = forgetting(home.app)
+    forgets = home.app.forgetting
     await forgets.carry_out(forgets.of_correspondent(home.app.user_id, WHO))
     rows = await home.sql("select chat_id from threads where chat_id is not null")
     assert [row["chat_id"] for row in rows] == ["another"]
@@ -288,4 +287,4 @@ async def test_killed_half_way_it_goes_on(home: Home, google: Google, model: Mod
     await home.sql("drop trigger fails on threads")
     await mail(home, zelda)
     with pytest.raises(NoItem):
-        await forgetting(home.app).of_mail(home.app.user_id, zelda)
+        await home.app.forgetting.of_mail(home.app.user_id, zelda)

@@ -107,7 +107,7 @@ def reached(google: Google) -> set[str]:
 
 async def rules(home: Home) -> list[str]:
     await home.works.learn(home.account_id)
-    found = [await home.works.memory.rules(home.account_id, profile) for profile in PROFILES]
+    found = [await home.app.memory.rules(home.account_id, profile) for profile in PROFILES]
     return [rule.text for profile in found for rule in profile]
 
 
@@ -129,7 +129,7 @@ async def receive(home: Home, where: str, words: str) -> str:
             home.google.add_event(title, NEXT_WEEK, NEXT_WEEK + timedelta(hours=1))
         mail["text"] = f"{SECRET} Does Friday suit you?\n{LOOK}"
     if where == "rule":
-        await home.works.memory.add(home.account_id, "response_preferences", words.replace("\n", " "), "test")
+        await home.app.memory.add(home.account_id, "response_preferences", words.replace("\n", " "), "test")
     return await home.receive(**{"text": f"{SECRET} Does Friday suit you?", **mail})
 
 
@@ -295,7 +295,7 @@ class TestAChat:
         self, open_with: OpenWith, google: Google, model: Model, stranger: Stranger, what: Any
     ) -> None:
         async with open_with("look_up") as home:
-            memory, accounts = home.works.memory, home.app.accounts
+            memory, accounts = home.app.memory, home.app.accounts
             gullible(model, "Hi", WEATHER, honest=HONEST, types=ALL_TYPES)
             assert await Talk(home, "a").refusing_all(WEATHER) == []
             assert stranger.calls == [("look_up", {"query": "weather"})]

@@ -45,11 +45,11 @@ async def correct(home: Home, mail_id: str, classification: Any) -> None:
 
 
 async def rules(home: Home) -> list[str]:
-    return [rule.text for rule in await home.works.memory.rules(home.account_id, "triage_preferences")]
+    return [rule.text for rule in await home.app.memory.rules(home.account_id, "triage_preferences")]
 
 
 async def held(home: Home) -> list[HeldLesson]:
-    return await home.works.memory.held.page(home.app.user_id)
+    return await home.app.memory.held.page(home.app.user_id)
 
 
 async def contradicted(home: Home) -> tuple[str, str]:
@@ -86,10 +86,10 @@ class TestACorrectionThatUndoesAnother:
         assert await rules(home) == [ANSWERED]
         assert await held(home) == []
         assert (await http.post(f"/api/memory/held/{waits.id}/keep")).status_code == 404
-        [answered, ended, _] = await home.works.memory.lessons.page(home.app.user_id)
+        [answered, ended, _] = await home.app.memory.lessons.page(home.app.user_id)
         assert ended.said == f"no longer: {IGNORED}"
         for lesson in (answered, ended):
-            await home.works.memory.unlearn(lesson, "test")
+            await home.app.memory.unlearn(lesson, "test")
         assert await rules(home) == [IGNORED]
 
     async def test_is_not_asked_about_again(self, home: Home, model: Model, http: httpx.AsyncClient) -> None:
@@ -126,7 +126,7 @@ class TestACorrectionThatUndoesAnother:
     ) -> None:
         await contradicted(home)
         [waits] = await held(home)
-        memory = home.works.memory
+        memory = home.app.memory
         [rule] = await memory.history(home.account_id, "triage_preferences")
         await memory.revert(home.account_id, "triage_preferences", rule.key, 1, "test")
         await memory.edit(home.account_id, "triage_preferences", rule.key, "Bob is family.", "test")
@@ -138,7 +138,7 @@ class TestACorrectionThatUndoesAnother:
 @in_one_loop
 async def test_what_the_model_would_take_away_waits_too(home: Home, model: Model) -> None:
     """It may change what the person typed."""
-    await home.works.memory.add(home.account_id, "triage_preferences", "Notify me of mail from example.org.", "test")
+    await home.app.memory.add(home.account_id, "triage_preferences", "Notify me of mail from example.org.", "test")
     for subject in ("One", "Two"):
         await home.receive(subject)
     first, second = await home.pending()
@@ -163,7 +163,7 @@ async def test_no_lesson_loses_a_decision_whoever_contradicts_themselves(home: H
     right: set[str] = set()
     for mail_id in chance.sample(mails, len(mails)):
         await correct(home, mail_id, chance.choice(["ignore", "respond"]))
-        in_force = await home.works.memory.rules(home.account_id, "triage_preferences")
+        in_force = await home.app.memory.rules(home.account_id, "triage_preferences")
         found = await decisions(home.app.pool, home.account_id)
         by_rules = {each.mail: [by.classification for by in deciding(in_force, each.sender)] for each in found}
         now = {

@@ -32,7 +32,7 @@ async def corrections(home: Home) -> list[tuple[str, str, str]]:
 
 async def rules(home: Home) -> list[str]:
     await home.works.learn(home.account_id)
-    return [rule.text for rule in await home.works.memory.rules(home.account_id, "triage_preferences")]
+    return [rule.text for rule in await home.app.memory.rules(home.account_id, "triage_preferences")]
 
 
 async def correct(home: Home, mail_id: str, classification: Any) -> None:
@@ -244,7 +244,7 @@ class TestMoved:
         for _ in range(2):
             await look(home)
             assert await rules(home) == ["Mail from bob@example.org is to be answered (respond)."]
-        [rule] = await home.works.memory.history(home.account_id, "triage_preferences")
+        [rule] = await home.app.memory.history(home.account_id, "triage_preferences")
         assert (rule.version, rule.origin["by"], rule.origin["mail"]) == (1, "gmail", mail_id)
 
     async def test_a_label_that_is_only_added_takes_the_others_place(
@@ -356,10 +356,10 @@ class TestLearned:
         mail_id = await home.receive("Ignored")
         await correct(home, mail_id, "respond")
         assert await rules(home) == []  # it contradicts the other
-        assert len(await home.works.memory.held.page(home.app.user_id)) == 1
+        assert len(await home.app.memory.held.page(home.app.user_id)) == 1
         await correct(home, mail_id, "notify")  # as the rule had it
         assert await rules(home) == learned == ["Mail from bob@example.org is to be shown, not answered (notify)."]
-        assert await home.works.memory.held.page(home.app.user_id) == []
+        assert await home.app.memory.held.page(home.app.user_id) == []
         await correct(home, other, "ignore")
         assert await rules(home) == []
 
@@ -370,6 +370,6 @@ class TestLearned:
         await rules(home)
         await home.sql("update corrections set learned_at = null")  # it died before it could store that
         await rules(home)
-        [rule] = await home.works.memory.history(home.account_id, "triage_preferences")
+        [rule] = await home.app.memory.history(home.account_id, "triage_preferences")
         assert rule.version == 1
         assert await home.works.is_idle()

@@ -70,7 +70,7 @@ def heeds(otherwise: str) -> Callable[[ModelRequest], str]:
 
 async def rules(home: Home) -> list[str]:
     await home.works.learn(home.account_id)
-    found = [await home.works.memory.rules(home.account_id, profile) for profile in PROFILES]
+    found = [await home.app.memory.rules(home.account_id, profile) for profile in PROFILES]
     return [rule.text for profile in found for rule in profile]
 
 
@@ -338,7 +338,7 @@ class TestDismissing:
         assert (await rules(home), model.calls("memory"), home.google.sent) == ([], [], [])
         assert await decisions(home.app.pool, home.account_id) == []
         await home.sql("update mails set received_at = received_at - interval '15 days', triaged_at = '-infinity'")
-        await Outcomes(home.app.pool, home.works.conversations).note_known(home.account_id)
+        await Outcomes(home.app.pool, home.app.conversations).note_known(home.account_id)
         assert await home.sql("select truth from judgements") == [{"truth": None}] * 4
 
     @pytest.mark.parametrize(("first", "then"), [("done", "ignore"), ("ignore", "done")])
@@ -454,7 +454,7 @@ class TestANotice:
 
         await home.answer(notices[4], "ignore")
         assert await rules(home) == []  # they have said otherwise of the others
-        [waits] = await home.works.memory.held.page(home.app.user_id)
+        [waits] = await home.app.memory.held.page(home.app.user_id)
         assert waits.said == "Mail from bob@example.org needs no notice."
         assert {mail["mail"] for mail in waits.broken} == {item.mail_id for item in notices[:4]}
 
@@ -513,7 +513,7 @@ class TestALesson:
 
         assert (answer.status_code, answer.json()["removed"]) == (200, True)
         assert await news(http) == []
-        assert await home.works.memory.lessons.news(home.app.user_id, "terminal") == []
+        assert await home.app.memory.lessons.news(home.app.user_id, "terminal") == []
         assert (await http.post(f"/api/memory/lessons/{lesson['id']}/undo")).status_code == 409
 
     async def test_and_no_other_is_taken_back_whatever_came_after_it(
@@ -539,8 +539,8 @@ class TestALesson:
         self, home: Home, model: Model, http: httpx.AsyncClient
     ) -> None:
         await teach(home, model)
-        [rule] = await home.works.memory.rules(home.account_id, "response_preferences")
-        await home.works.memory.edit(home.account_id, "response_preferences", rule.key, "Keep them kind.", "test")
+        [rule] = await home.app.memory.rules(home.account_id, "response_preferences")
+        await home.app.memory.edit(home.account_id, "response_preferences", rule.key, "Keep them kind.", "test")
         [lesson] = (await http.get("/api/memory/lessons", params={"account": ADA})).json()["lessons"]
 
         refused = await http.post(f"/api/memory/lessons/{lesson['id']}/undo")
@@ -559,7 +559,7 @@ class TestALesson:
             await teach(home, model)
             while await listener.next(0.1):
                 pass
-            await home.works.memory.lessons.news(home.app.user_id, "terminal")
+            await home.app.memory.lessons.news(home.app.user_id, "terminal")
             assert await listener.next(0.1) is None  # that it was told is no news
             [item] = await home.pending()
             model.on_memory(says("Keep replies friendly."))
@@ -586,7 +586,7 @@ class TestALesson:
         await home.app.corrections.correct(home.app.user_id, mail_id, "ignore", "test")
         await home.works.learn(home.account_id)
         assert await rules(home) == []
-        assert await home.works.memory.lessons.news(home.app.user_id, "terminal") == []
+        assert await home.app.memory.lessons.news(home.app.user_id, "terminal") == []
 
     async def test_that_a_process_died_over_is_told_all_the_same(
         self, home: Home, model: Model, http: httpx.AsyncClient

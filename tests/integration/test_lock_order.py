@@ -10,7 +10,6 @@ from typing import Any
 import psycopg
 import pytest
 
-from email_assistant.app import removal
 from email_assistant.db.lease import claim
 from email_assistant.db.pool import make_pool
 from email_assistant.inbox.items import Item
@@ -199,7 +198,7 @@ async def it_is_removed(home: Home) -> Work:
     await open_items(home)
     await open_items(home)
     account = await home.account()
-    return lambda: removal(home.app, account).remove(account)
+    return lambda: home.app.removal.remove(account)
 
 
 ALL: dict[str, Any] = {
@@ -262,7 +261,7 @@ async def test_a_poll_a_lesson_and_a_worker_do_not_wait_for_each_other(home: Hom
     async with app.pool.connection() as conn, conn.transaction():
         await app.accounts.set_mode(conn, home.account_id, "send")
         lesson = await as_far_as_it_goes(database_url, claim(app.pool, "lesson", item.id, 60))
-        backs_off = home.works.runs.back_off(lease, None, "later", None, outage=True)
+        backs_off = home.app.runs.back_off(lease, None, "later", None, outage=True)
         worker = await as_far_as_it_goes(database_url, backs_off)
         poll = await as_far_as_it_goes(database_url, home.sync())
         assert not lesson.done()

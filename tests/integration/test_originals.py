@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from copy import copy
 from datetime import UTC, datetime, timedelta
 from email.message import EmailMessage
 from pathlib import Path
@@ -420,7 +420,8 @@ class TestPictures:
         pictures.redirect = "good.png"
         html = "".join(f'<img alt="{name}" src="{pictures.url}/{name}">' for name in names)
         item = await arrived(home, google, letter(f'{html}<img src="{pictures.url}/pixel" width="1" height="1">'))
-        near = replace(home.app, pictures=Outward(private=True))
+        near = copy(home.app)
+        near.pictures = Outward(private=True)
         async with served(near) as root, logged_in(root) as http:
             assert pictures.asked == []
             assert "data:" not in (await http.get(f"/items/{item.id}/body/rich")).text
@@ -439,7 +440,8 @@ class TestPictures:
         self, home: Home, google: Google, pictures: Pictures
     ) -> None:
         item = await arrived(home, google, letter(f'<img src="{pictures.url}/good.png" width="1" height="1">'))
-        near = replace(home.app, pictures=Outward(private=True))
+        near = copy(home.app)
+        near.pictures = Outward(private=True)
         async with served(near) as root, logged_in(root) as http:
             await http.get(f"/items/{item.id}/body/rich", params={"pictures": "shown"})
             assert pictures.asked == []

@@ -14,7 +14,6 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from email_assistant.app import open_memory
 from email_assistant.db.pool import session_settings
 from email_assistant.google.errors import Refused, Transient
 from email_assistant.inbox.items import Conflict, Item
@@ -744,7 +743,7 @@ class TestAModelThatHangs:
         await asyncio.gather(*learners)
 
         assert len(lessons()) == 8
-        rules = await open_memory(home.app).rules(home.account_id, "triage_preferences")
+        rules = await home.app.memory.rules(home.account_id, "triage_preferences")
         assert [rule.text for rule in rules] == [f"Rule {number}." for number in range(1, 9)]
         assert all(f"Rule {number}." in lesson.text for number, lesson in enumerate(lessons()[1:], 1))
 

@@ -15,7 +15,6 @@ import psycopg
 import pytest
 from procrastinate import periodic
 
-from email_assistant.app import past_mails
 from email_assistant.gate.ledger import check
 from email_assistant.inbox.mails import Class
 from email_assistant.mail.message import NOT_KEPT
@@ -90,7 +89,7 @@ async def seen(home: Home, mail_id: str) -> dict[str, Any]:
 
 async def kept_are(home: Home, count: int) -> bool:
     """Whether rehearsals have kept so many mails."""
-    return await past_mails(home.app).kept(home.account_id) == count
+    return await home.app.past_mails.kept(home.account_id) == count
 
 
 async def left(home: Home) -> dict[str, int]:
@@ -140,7 +139,7 @@ async def test_the_text_goes_after_its_time_and_what_was_decided_stays(
             assert NOT_KEPT in (await http.get(f"/api/mails/{mail_id}/trail")).json()["facts"]
             told = zipfile.ZipFile(io.BytesIO((await http.get("/api/export")).content)).read("mails.jsonl").splitlines()
         assert {json.loads(each)["content"]["note"] for each in told} == {NOT_KEPT}
-        assert [rule.text for rule in (await home.works.memory.in_force(home.account_id))["response_preferences"]] == [
+        assert [rule.text for rule in (await home.app.memory.in_force(home.account_id))["response_preferences"]] == [
             "Sign with Ada."
         ]
         google.expire_history()
@@ -299,7 +298,7 @@ async def test_the_trail_goes_and_an_expired_cursor_does_not_bring_it_back(
         assert set((await left(home)).values()) == {0}
         assert places(dumped(database_url, tmp_path), mail_id) == {"forgotten"}
         assert (await check(home.app.pool)).faults == []
-        assert [rule.text for rule in (await home.works.memory.in_force(home.account_id))["response_preferences"]] == [
+        assert [rule.text for rule in (await home.app.memory.in_force(home.account_id))["response_preferences"]] == [
             "Sign with Ada."
         ]
         async with browser(home) as http:
@@ -331,7 +330,7 @@ async def test_the_trail_goes_and_an_expired_cursor_does_not_bring_it_back(
 
 async def test_what_rehearsals_have_read_goes_so_long_after_it_was_read(open_home: OpenHome, google: Google) -> None:
     async with open_home(keep_text_days=30) as home:
-        past, account = past_mails(home.app), await home.account()
+        past, account = home.app.past_mails, await home.account()
         mail_id = google.deliver(BOB, "Long ago", f"The {UNIQUE}.")
         await past.fetch(account, [mail_id])
         await home.sql("update past_mails set received_at = now() - interval '300 days'")
@@ -349,7 +348,7 @@ async def test_it_is_looked_for_every_ten_minutes(
     open_home: OpenHome, google: Google, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with open_home(keep_text_days=30) as home:
-        past, account = past_mails(home.app), await home.account()
+        past, account = home.app.past_mails, await home.account()
         await past.fetch(account, [google.deliver(BOB, "Long ago", f"The {UNIQUE}.") for _ in range(2)])
         await home.app.accounts.set_state(account.id, "paused")
         for minutes, left_then in ((5, 1), (15, 0)):

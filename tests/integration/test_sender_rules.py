@@ -33,11 +33,11 @@ def model(model: Model) -> Model:
 
 
 async def rule(home: Home, text: str) -> str:
-    return (await home.works.memory.add(home.account_id, "triage_preferences", text, "test")).key
+    return (await home.app.memory.add(home.account_id, "triage_preferences", text, "test")).key
 
 
 async def used(home: Home) -> dict[str, int]:
-    return {key: fired.times for (_, key), fired in (await home.works.memory.fired(home.account_id)).items()}
+    return {key: fired.times for (_, key), fired in (await home.app.memory.fired(home.account_id)).items()}
 
 
 class TestARuleThatDecides:
@@ -92,7 +92,7 @@ class TestContradictions:
         assert "1. Ignore mail from bob@example.org.\n2. Answer mail from bob@example.org." in asked.text
         assert (await http.get("/api/memory")).json()["contradictions"] == [keys]
         assert "Rules that contradict each other" in (await http.get("/memory")).text
-        await home.works.memory.remove(home.account_id, "triage_preferences", keys[0], "test")
+        await home.app.memory.remove(home.account_id, "triage_preferences", keys[0], "test")
         assert "Rules that contradict each other" not in (await http.get("/memory")).text
 
 

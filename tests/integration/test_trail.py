@@ -8,7 +8,6 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from email_assistant.app import open_memory
 from email_assistant.inbox.items import NoItem
 from email_assistant.trail.story import Trail
 from email_assistant.web.app import create_api
@@ -110,7 +109,7 @@ class TestTrail:
             "item": str(item.id)[:8],
             "run": str(item.run_id)[:8],
         }[of]
-        trail = Trail(home.app.pool, open_memory(home.app))
+        trail = Trail(home.app.pool, home.app.memory)
         assert await trail.find(home.app.user_id, named) == (mail_id, ADA)
         with pytest.raises(NoItem):
             await trail.find(home.app.user_id, "")

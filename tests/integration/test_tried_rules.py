@@ -64,11 +64,11 @@ async def decided_alike(home: Home, mail_id: str, count: int) -> None:
 
 async def rules(home: Home) -> list[str]:
     await home.works.learn(home.account_id)
-    return [rule.text for rule in await home.works.memory.rules(home.account_id, "triage_preferences")]
+    return [rule.text for rule in await home.app.memory.rules(home.account_id, "triage_preferences")]
 
 
 async def held(home: Home) -> list[HeldLesson]:
-    return await home.works.memory.held.page(home.app.user_id)
+    return await home.app.memory.held.page(home.app.user_id)
 
 
 @in_one_loop
@@ -88,7 +88,7 @@ class TestALearnedRule:
         [waits] = await held(home)
         [broken] = waits.broken
         assert (broken["mail"], broken["was"], broken["becomes"]) == (kept, "notify", "ignore")
-        await home.works.memory.keep(waits)
+        await home.app.memory.keep(waits)
         assert await rules(home) == ["Ignore mail about sales."]
 
     async def test_is_tried_on_mail_with_text_where_nearer_mail_has_none(
@@ -220,7 +220,7 @@ async def test_no_lesson_lowers_what_is_sorted_as_decided_whatever_a_model_makes
         for item in await home.pending():
             await home.answer(item, chance.choice(("accept", "ignore", "ignore")))
         found = await decisions(home.app.pool, home.account_id)
-        texts = " ".join(rule.text for rule in await home.works.memory.rules(home.account_id, "triage_preferences"))
+        texts = " ".join(rule.text for rule in await home.app.memory.rules(home.account_id, "triage_preferences"))
         right = {each.mail for each in found if sorted_by(texts, each.subject) in each.right}
         now = " ".join(await rules(home))
         learned += now != texts

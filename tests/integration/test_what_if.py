@@ -96,7 +96,7 @@ class TestWhatIf:
     async def test_mail_that_another_rule_decides_is_not_asked_about(
         self, home: Home, model: Model, http: httpx.AsyncClient
     ) -> None:
-        await home.works.memory.add(home.account_id, "triage_preferences", "Ignore mail from shop.example.", "test")
+        await home.app.memory.add(home.account_id, "triage_preferences", "Ignore mail from shop.example.", "test")
         await home.receive("Sale", from_=EVE)
         found = (await http.post("/api/memory/try", json={"text": "Sales are dear to me."})).json()
         assert (found["to_ask"], found["otherwise"]) == (0, [])

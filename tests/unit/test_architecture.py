@@ -28,7 +28,7 @@ FLOORS = [
     {"cli"},
     {"daemon", "web"},
     {"app", "metrics"},
-    {"home", "work", "sync"},
+    {"home", "toolbox", "work", "sync"},
     {"agents"},
     {"bounces", "tools", "gate", "inbox", "memory", "model", "trail"},
     {"outgoing"},

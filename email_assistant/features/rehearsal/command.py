@@ -64,10 +64,9 @@ async def chosen(app: "App", address: str | None) -> "Account":
 
 async def read_past(address: str | None, period: "Period") -> Past:
     """Fetch what is missing, and give all of it. Raises UnknownAccount, MailboxClosed, GoogleError."""
-    from email_assistant.app import past_mails
 
     async with opened() as app:
-        account, past = await chosen(app, address), past_mails(app)
+        account, past = await chosen(app, address), app.past_mails
         since = period.since(datetime.now(UTC))
         found = await past.look(account, since)
         await _fetch(past, account, found)
@@ -112,11 +111,10 @@ async def letters_beside_sent(past: Past, wanted: "Sequence[Prediction]") -> "Le
 
 async def forgotten(address: str | None) -> str:
     """Delete what was read, and say so."""
-    from email_assistant.app import past_mails
 
     async with opened() as app:
         account = await chosen(app, address)
-        count = await past_mails(app).forget(account.id)
+        count = await app.past_mails.forget(account.id)
     return f"Forgotten: {count:,} past mails of {account.address}. Nothing changed in Gmail."
 
 

@@ -18,7 +18,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 
 from email_assistant.accounts.account import Account
 from email_assistant.agents.mail.prompts import conversation_message, response_prompt
-from email_assistant.app import App, open_memory
+from email_assistant.app import App
 from email_assistant.errors import AssistantError
 from email_assistant.features.rehearsal.habits.proof import RISK
 from email_assistant.features.rehearsal.walk import Prediction
@@ -107,7 +107,7 @@ class RehearsedLetters:
     def of(cls, app: App) -> Self:
         """With what an open app has."""
         keep_langsmith_off()
-        return cls(app.models, open_memory(app), app.tools, app.settings.model_stand_in)
+        return cls(app.models, app.memory, app.tools, app.settings.model_stand_in)
 
     async def propose(
         self, account: Account, entries: Sequence[Recorded], wanted: Sequence[Prediction]

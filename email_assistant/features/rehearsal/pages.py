@@ -17,7 +17,7 @@ from fastapi.responses import RedirectResponse, Response
 from pydantic import Field
 
 from email_assistant.accounts.account import Account, UnknownAccount
-from email_assistant.app import App, past_mails
+from email_assistant.app import App
 from email_assistant.features.rehearsal.cost import Estimate, drafting, estimate, written
 from email_assistant.features.rehearsal.letters import (
     LettersBesideSent,
@@ -87,7 +87,7 @@ class Rehearsals:
     def __init__(self, app: App) -> None:
         self._app = app
         self._of: dict[UUID, OneRehearsal] = {}
-        self._past = past_mails(app)
+        self._past = app.past_mails
 
     def of(self, account: Account) -> OneRehearsal | None:
         return self._of.get(account.id)

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import Form
 from fastapi.responses import RedirectResponse, Response
 
-from email_assistant.app import App, forgetting
+from email_assistant.app import App
 from email_assistant.inbox.items import Conflict
 from email_assistant.inbox.mails import CLASSES, STATES, Class, State
 from email_assistant.trail.context import Contexts
@@ -125,7 +125,7 @@ async def preview(app: Assistant, mail_id: str, account: Text = None) -> Respons
 
 @router.post("/mails/{mail_id}/forget")
 async def forget(app: Assistant, mail_id: str, account: Annotated[str, Form()]) -> Response:
-    forgets = forgetting(app)
+    forgets = app.forgetting
     try:
         await forgets.carry_out(await forgets.of_mail(app.user_id, mail_id, account))
     except Conflict as refusal:
@@ -135,6 +135,6 @@ async def forget(app: Assistant, mail_id: str, account: Annotated[str, Form()]) 
 
 async def _preview(app: App, mail_id: str, account: str | None, refusal: Conflict | None = None) -> Response:
     mail = await app.mails.get(app.user_id, mail_id, account)
-    forgets = forgetting(app)
+    forgets = app.forgetting
     plan = await forgets.plan(await forgets.of_mail(app.user_id, mail_id, mail.account))
     return render("forget.html", refusal=refusal, mail=mail, plan=plan)

@@ -32,7 +32,7 @@ async def serve(
     what: WhatToServe, http: OverHttp = False, host: Host = "127.0.0.1", port: Port = None, account: OfAccount = None
 ) -> None:
     """Serve the tools of one account, to the process that started this or over HTTP."""
-    from email_assistant.app import open_app, own_servers
+    from email_assistant.app import open_app
     from email_assistant.cli.serve import bound, signals_heeded, stop_seconds, until_stopped
     from email_assistant.home import database
     from email_assistant.telemetry import log_to_stderr
@@ -45,8 +45,7 @@ async def serve(
     with listening as listener, database(settings, keep=True) as url:
         async with open_app(settings, url) as services:
             served = await account_served(services.accounts, services.user_id, account)
-            ours = own_servers(services.accounts, services.clients, services.outbox, settings)
-            server = await ours[what](served.id)
+            server = await services.own_servers[what](served.id)
             serving = serve_stdio(server) if listener is None else serve_http(settings, server, listener, host)
             with signals_heeded() as stop:
                 await until_stopped(stop, serving, stop_seconds=stop_seconds(settings))

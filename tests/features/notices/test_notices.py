@@ -654,7 +654,7 @@ class TestDigest:
             [item] = [item for item in await home.pending() if item.subject == text]
             await home.answer(item, "response", "shorter")
             await home.works.learn(home.account_id)
-        memory = home.works.memory
+        memory = home.app.memory
         kept, gone = reversed(await memory.lessons.page(home.app.user_id))
         await memory.unlearn(gone, "test")
 

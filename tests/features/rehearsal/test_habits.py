@@ -8,7 +8,6 @@ from typing import Any
 import psycopg
 import pytest
 
-from email_assistant.app import past_mails
 from email_assistant.db.lease import Lease
 from email_assistant.features.rehearsal.habits.judge import Habits
 from email_assistant.features.rehearsal.habits.judgements import Judgements
@@ -165,7 +164,7 @@ async def test_what_is_proven_decides_without_the_model_and_says_by_what(
     assert ignored.reason == "by what you did with mail like it: 1,267 of 1,267 from news@shop.example ignored"
     row = await judgement(home, ignored.id)
     assert (row["thought"], row["decided"], row["checked"], row["truth"]) == ("ignore", True, False, None)
-    trail = await Trail(home.app.pool, home.works.memory).of_mail(home.app.user_id, ignored.id)
+    trail = await Trail(home.app.pool, home.app.memory).of_mail(home.app.user_id, ignored.id)
     [told] = [each for each in trail if each.what == "classified"]
     assert told.text == f"It was sorted as “needs nothing”: {ignored.reason}"
 
@@ -254,7 +253,7 @@ async def test_what_the_past_proves_decides_until_it_is_forgotten(home: Home, go
     assert (ignored.classification, ignored.stage, asked) == ("ignore", "habits", False)
     shown, asked = await post.arrives(CI)
     assert (shown.stage, asked) == ("model", True)
-    await past_mails(home.app).forget(home.account_id)
+    await home.app.past_mails.forget(home.account_id)
     assert await home.sql("select from past_judgements") == []
     mail, asked = await post.arrives(SHOP)
     assert (mail.stage, asked) == ("model", True)

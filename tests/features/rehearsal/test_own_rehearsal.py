@@ -16,7 +16,7 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
-from email_assistant.app import open_app, past_mails
+from email_assistant.app import open_app
 from email_assistant.features.rehearsal.mbox import read
 from email_assistant.features.rehearsal.report import Period, Rehearsed, rehearsed, report
 from email_assistant.features.rehearsal.walk import walk
@@ -223,7 +223,7 @@ async def test_the_sandbox_gives_what_its_file_gives(
         with database(settings, keep=False) as url:
             async with open_app(settings, url) as app:
                 account = await app.accounts.add(app.user_id, PERSON, google["token"], datetime.now(UTC))
-                past, period = past_mails(app), Period(months=6)
+                past, period = app.past_mails, Period(months=6)
                 found = await past.look(account, period.since(datetime.now(UTC)))
                 await past.fetch(account, found.missing)
                 entries = await past.history(account, found.own | {ALIAS})

@@ -15,7 +15,7 @@ from uuid import UUID
 from email_assistant.accounts.account import Account
 from email_assistant.agents.mail.prompts import Classification
 from email_assistant.agents.mail.run import Thought
-from email_assistant.app import App, past_mails
+from email_assistant.app import App
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Pool, fetched
 from email_assistant.errors import logged
@@ -187,7 +187,7 @@ class Habits:
 
 def open_judge(app: App, conversations: Conversations) -> Habits | None:
     """None: the person wants nothing learned so."""
-    return Habits(app.pool, conversations, past_mails(app)) if app.settings.of(RehearsalSettings).habits else None
+    return Habits(app.pool, conversations, app.past_mails) if app.settings.of(RehearsalSettings).habits else None
 
 
 async def _beside(work: Callable[[], T]) -> T:
