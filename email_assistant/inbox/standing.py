@@ -1,7 +1,7 @@
-"""How an item stands, in plain words: what its answer waits for, and when it takes effect."""
+"""How an item stands, in plain words: what its answer waits for, when it takes effect, and until when it may sleep."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from math import ceil
@@ -61,14 +61,6 @@ _DO: Mapping[Kind, str] = {"draft": "go out", "meeting": "are put into the calen
 """Likewise of several."""
 TAKEN_FOR: Mapping[str, str] = {"respond": "needs an answer", "notify": "good to know", "ignore": "needs nothing"}
 """What each class of mail is called."""
-MORNING = time(8)
-SNOOZES: Mapping[str, str] = {
-    "tomorrow": "tomorrow morning",
-    "hour": "in an hour",
-    "later": "in four hours",
-    "monday": "Monday morning",
-}
-"""Until when an item may sleep, by a name and in words."""
 _THIS_WEEK = timedelta(days=6)
 """So long a day is told by its name alone."""
 
@@ -189,13 +181,29 @@ def day(at: datetime, zone: ZoneInfo) -> str:
     return f"{date} {local.hour}:{local:%M}"
 
 
+@dataclass(frozen=True, slots=True)
+class Snooze:
+    words: str
+    wakes: Callable[[datetime], datetime]
+    """Of now, by the clock of the account."""
+
+
+def _morning(now: datetime, days: int) -> datetime:
+    return datetime.combine(now.date() + timedelta(days=days), time(8), now.tzinfo)
+
+
+SNOOZES: Mapping[str, Snooze] = {
+    "tomorrow": Snooze("tomorrow morning", lambda now: _morning(now, 1)),
+    "hour": Snooze("in an hour", lambda now: now + timedelta(hours=1)),
+    "later": Snooze("in four hours", lambda now: now + timedelta(hours=4)),
+    "monday": Snooze("Monday morning", lambda now: _morning(now, 7 - now.weekday())),
+}
+"""Until when an item may sleep, by name."""
+
+
 def wakes_at(choice: str, zone: ZoneInfo) -> datetime:
-    """The time that one of `SNOOZES` stands for, by the account's own clock. Raises KeyError: it is none of them."""
-    now = datetime.now(zone)
-    if hours := {"hour": 1, "later": 4}.get(choice):
-        return now + timedelta(hours=hours)
-    days = {"tomorrow": 1, "monday": 7 - now.weekday()}[choice]
-    return datetime.combine(now.date() + timedelta(days=days), MORNING, zone)
+    """The time that one of `SNOOZES` stands for. Raises KeyError: it is none of them."""
+    return SNOOZES[choice].wakes(datetime.now(zone))
 
 
 def is_asleep(snoozed_until: datetime | None) -> bool:
