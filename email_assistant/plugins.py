@@ -106,13 +106,15 @@ class Feature:
     settings: Callable[[], type[Any]] | None = None
     """A class of `FromEnvironment`: each of its fields is a variable of the program. `Settings.of` reads them."""
     site: Callable[[], Site] | None = None
+    takes_calls: bool = False
+    """Agents of others ask here before they call a tool, and wait for the person's answer."""
     chores: Callable[[], Chores] | None = None
     judge: Callable[[Any, Any], Any] | None = None
     """Of the `App` and its `Conversations`: the `agents.mail.run.Judge` that is asked what a mail needs before the
     model, or None; of several, the first that is found."""
     on_conversations_deleted: Callable[[Any, UUID, Sequence[UUID]], Awaitable[None]] | None = None
-    """What is counted of an account's conversations, by their ids, counts no more, in the transaction of the
-    `Connection` that deletes them. What lies in rows that belong to theirs goes by itself."""
+    """Given the `Connection` of the deleting transaction, an account's id and those of its conversations: correct what
+    the feature counts of them. Its rows that refer to their rows go by themselves."""
 
 
 class BadPlugin(AssistantError):
@@ -182,6 +184,11 @@ def features() -> Sequence[Feature]:
 @cache
 def sites() -> Sequence[Site]:
     return [feature.site() for feature in features() if feature.site]
+
+
+@cache
+def takes_calls() -> bool:
+    return any(feature.takes_calls for feature in features())
 
 
 def mailbox_pages() -> Sequence[MailboxPage]:

@@ -54,8 +54,12 @@ class Decided(TypedDict):
 
 
 Word = Literal["", "told", "decided"]
-"""Of a person: none yet, or none since they wanted a proposal, or the assistant failed to do as it was told; what is to
-be done; that something is done, or not."""
+"""The person's last word on a run.
+
+`""`: none since they wanted a proposal, or since the assistant failed to do as it was told.
+`told`: they have said what is to be done.
+`decided`: they have decided that something is done, or is not.
+"""
 
 
 class FormField(TypedDict):
@@ -79,7 +83,6 @@ class LoopState(TypedDict, total=False):
     """What the person is asked for on behalf of calls of the last message, by the id of the question."""
     steps: int
     word: Word
-    """The person's last word on this run."""
 
 
 class Changed(TypedDict):

@@ -2,7 +2,7 @@
 
 Pure, local and deterministic: no model is asked. One index of spans serves three questions: who sent me this (the
 policy), who may know this (leaks), and is it so (grounding). Facts are compared exactly, since what only looks like an
-address is another one; only a leak is one too if it is written in letters that look alike.
+address is another one; the look for leaks alone also matches letters that look alike.
 """
 
 import re
@@ -182,7 +182,7 @@ def leaks(text: str, recipients: Collection[str], sources: Sequence[Source], day
 
 
 def unfounded(text: str, sources: Sequence[Source], day: date | None = None) -> list[Fact]:
-    """What a text states that no source holds: it has none of each fact's sources. `day`: that of the text."""
+    """The facts in a text that no source contains. `day`: that of the text."""
     today = _of_day(day) if day else frozenset()
     known = Sayings(sources)
     return [

@@ -218,6 +218,6 @@ def became(item: Item) -> str:
         case "expired":
             return f"too late: {item.ended_because or 'it can no longer be answered'}"
         case "pending" if item.is_held:
-            return "the program that asked waits no more, so nothing would come of an answer"
+            return "the program that asked waits no more, so nothing would come of an answer: dismiss it"
         case "pending":
             return "its account is being removed"

@@ -24,6 +24,7 @@ from email_assistant.inbox.marks import Mark, RecipientMark, in_words
 from email_assistant.inbox.recipients import RecipientMarks, addresses_in
 from email_assistant.inbox.standing import (
     ACTS,
+    PART_IS_GONE,
     Part,
     answer_words,
     answered_where,
@@ -35,6 +36,7 @@ from email_assistant.inbox.standing import (
 )
 from email_assistant.mail.report import Told, note
 from email_assistant.outgoing.left_drafts import InGmail
+from email_assistant.plugins import takes_calls
 from email_assistant.tools.sending import LETTER, is_blank
 from email_assistant.tools.spec import Answer, Kind
 from email_assistant.tools.times import MEETING, MeetingTime
@@ -343,7 +345,7 @@ class Item:
         if self.unreadable:
             return [UNREADABLE.capitalize()]
         if self.is_held:
-            return [waits_for(self.waits_until)]
+            return [waits_for(self.waits_until) if takes_calls() else PART_IS_GONE]
         done = [
             f"{'Another' if tool == self.action else 'The'} {_WAS_DONE[tool]} already"
             for tool in self.done_beside

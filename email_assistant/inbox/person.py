@@ -37,6 +37,7 @@ _LOCK_THREAD = "select from threads where id = (select thread_id from inbox_item
 _LOCK_SESSION = """select from gate_sessions where id = (select session_id from gate_requests where item_id = %s)
                    for no key update"""
 _STOPPED = "select true as stopped where stopped_since(%s) is not null"
+NOBODY_ANSWERED = "nobody answered in time"
 _OVERDUE = """select b.item_id from inbox_items i join gate_requests b on b.item_id = i.id
               where i.status = 'pending' and i.run_id is null and not gate_waits(b) limit 200"""
 
@@ -58,11 +59,19 @@ class Outcome:
 
 
 async def _release(conn: Connection, item: Item, decision: Answer, by: str) -> None:
-    """Answer the agent that waits. Raises _TakenMeanwhile: it does no more; Conflict: everything is stopped."""
+    """Answer the agent that waits; a call for which none does any more can only be dismissed.
+
+    Raises:
+        _TakenMeanwhile: nobody waits for this answer.
+        Conflict: everything is stopped.
+    """
     await conn.execute(_LOCK_SESSION, (item.id,))
     if decision["type"] == "accept" and await (await conn.execute(_STOPPED, (item.user_id,))).fetchone():
         raise Conflict("everything is stopped: go on first, then answer")
     if not await rows.release(conn, item, decision, by):
+        if decision["type"] == "ignore" and await rows.expire_held_call(conn, item.id):
+            await sessions.block(conn, NOBODY_ANSWERED, item=item.id)
+            return
         raise _TakenMeanwhile(item.id)
     if decision["type"] == "accept":
         await ledger.released(conn, item.id)
@@ -360,4 +369,4 @@ class Inbox(Items):
             async with self._pool.connection() as conn, conn.transaction():
                 await conn.execute(_LOCK_SESSION, (row["item_id"],))
                 if await rows.expire_held_call(conn, row["item_id"]):
-                    await sessions.block(conn, "nobody answered in time", item=row["item_id"])
+                    await sessions.block(conn, NOBODY_ANSWERED, item=row["item_id"])

@@ -19,6 +19,7 @@ EXPIRY = "expiry"
 """By whom it is answered that waits too long."""
 SHADOW_BEGAN = "shadow mode began before what you decided was done"
 """Why they are asked again about what they had decided to do."""
+PART_IS_GONE = "It belongs to a part that is not installed here: nothing comes of an answer; dismiss it"
 _SAID: Mapping[Answer, str] = {
     "accept": "approved",
     "edit": "approved as you changed it",
@@ -182,7 +183,7 @@ def day(at: datetime, zone: ZoneInfo) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Snooze:
+class SleepUntil:
     words: str
     wakes: Callable[[datetime], datetime]
     """Of now, by the clock of the account."""
@@ -192,11 +193,11 @@ def _morning(now: datetime, days: int) -> datetime:
     return datetime.combine(now.date() + timedelta(days=days), time(8), now.tzinfo)
 
 
-SNOOZES: Mapping[str, Snooze] = {
-    "tomorrow": Snooze("tomorrow morning", lambda now: _morning(now, 1)),
-    "hour": Snooze("in an hour", lambda now: now + timedelta(hours=1)),
-    "later": Snooze("in four hours", lambda now: now + timedelta(hours=4)),
-    "monday": Snooze("Monday morning", lambda now: _morning(now, 7 - now.weekday())),
+SNOOZES: Mapping[str, SleepUntil] = {
+    "tomorrow": SleepUntil("tomorrow morning", lambda now: _morning(now, 1)),
+    "hour": SleepUntil("in an hour", lambda now: now + timedelta(hours=1)),
+    "later": SleepUntil("in four hours", lambda now: now + timedelta(hours=4)),
+    "monday": SleepUntil("Monday morning", lambda now: _morning(now, 7 - now.weekday())),
 }
 """Until when an item may sleep, by name."""
 

@@ -42,7 +42,7 @@ Expect = Callable[[Connection], Awaitable[None]]
 
 _LOOKS: Final = 4  # times that Google is asked, on later and later tries, before an effect is called unknown
 _LATE: Final = timedelta(hours=2)  # so long after a letter was sent, a draft of it is looked for that nobody answered
-_LIMIT_BORNE: Final = timedelta(hours=1)  # so long a limit of the other side's is borne before a person is asked
+_RATE_LIMITED_FOR: Final = timedelta(hours=1)  # the longest; then a person is asked
 
 _ENTRY = """account_id, key, tool, state, draft_id, orphans, external_id, result, looks, started_at, mark,
             gmail_thread, sent_thread, lost_draft"""
@@ -347,7 +347,7 @@ class Ledger:
         await self._change(entry, "limited_since = coalesce(limited_since, clock_timestamp())")
         query = """select limited_since + %s as ends from effects where account_id = %s and key = %s
                    and limited_since + %s > clock_timestamp()"""
-        given = (_LIMIT_BORNE, entry.account_id, entry.key, _LIMIT_BORNE)
+        given = (_RATE_LIMITED_FOR, entry.account_id, entry.key, _RATE_LIMITED_FOR)
         if rows := await fetched(self._pool, query, given):
             raise RateLimited(str(limited), limited.until and min(limited.until, rows[0]["ends"])) from limited
 

@@ -91,9 +91,9 @@ class Mailer:
             return Posted(now.external_id or "", now.sent_thread or "", before=True)
 
     async def settle(self, entry: Entry, write: Write, told: str) -> None:
-        """Find out whether it was sent, and have it never be sent from now on. Raises as `send`.
+        """Find out whether it was sent; if not, delete its draft, so that it never is. Raises as `send`.
 
-        What the person has made of its draft meanwhile is theirs.
+        A draft that the person has changed meanwhile is theirs, and stays.
         """
         mark = await self._mark(entry, write)
         if entry.draft_id:
@@ -111,7 +111,7 @@ class Mailer:
         await self.ledger.fail(entry, "It was not sent.")
 
     async def take_back(self, entry: Entry) -> None:
-        """Delete the draft of a letter that Gmail did not take; if it has not failed, a later try makes another.
+        """Delete the draft of a letter that Gmail did not take; unless its effect has failed, a later try makes another.
 
         What the person has made of it is theirs.
         """

@@ -104,7 +104,7 @@ def time_warnings(args: Mapping[str, Any], home: ZoneInfo, hours: WorkingHours, 
 
 
 def moment(at: datetime, home: ZoneInfo) -> str:
-    """An aware time to the minute at home, and beside that in its own timezone, where the clocks show another."""
+    """An aware time to the minute by the clock at home, and by that of its own timezone if they differ."""
     shown = f"{at.astimezone(home):{_DAY}, %H:%M %Z}"
     return f"{shown} ({own})" if (own := as_written(at, home)) else shown
 
@@ -288,7 +288,7 @@ def offered(text: str, free: Mapping[date, Sequence[Times]], today: date) -> dic
 
 def days_named(letter: str, mail: str, today: date) -> list[date]:
     """The days, from today on, of the times that a letter offers or declines; where it names no day, those of the mail
-    that it answers. None if neither names a time."""
+    that it answers. Empty if neither names a time."""
     own, theirs = scan(letter, today), scan(mail, today)
     if not any(span.kind == "time" for span in (*own, *theirs)):
         return []

@@ -50,7 +50,7 @@ class _Did(Enum):
 
 
 class Workflow(ABC, Generic[S]):
-    """What a conversation by mail and one by chat do each in its own way."""
+    """The steps that a conversation by mail and one by chat each do in their own way."""
 
     name: ClassVar[str]
     urgency: ClassVar[Urgency]
@@ -93,7 +93,7 @@ class Workflow(ABC, Generic[S]):
         """Store what the run waits for, or that it has ended."""
 
     def was_all(self, at: S, run: RunRow) -> bool:
-        """Whether there was nothing to do but a run, which has come to rest since."""
+        """Whether this run, which has come to rest, was the only work."""
         return False
 
     @abstractmethod

@@ -1,4 +1,5 @@
-"""What the person does in Gmail meanwhile, and what that ends here; and the drafts that are left there for them."""
+"""Follows what the person does in Gmail: an answer, a draft or a mail that they put away ends what waits here, and mail
+that they bring back opens it again; and keeps the drafts that are left there for them."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
@@ -69,9 +70,9 @@ class Reconciler:
     """Ids of the questions that a run's graph still waits for."""
 
     async def before_apply(self, lease: Lease, conversation: Conversation, run: RunRow) -> bool:
-        """Whether this decided run can't be carried out: the person has answered in Gmail what it would answer, which
-        closes it; or they have made something else of a draft that was left there, and are asked again. Nothing is
-        taken out of the mailbox before."""
+        """Look into Gmail before a decision takes effect. True: the run must not be carried out, since the person has
+        answered there themselves, which closes it, or has changed a draft that was left there, about which they are
+        asked again. Nothing leaves the mailbox before that is known."""
         looked_at = await self._look(lease, conversation, run)
         to_send = await self.questions.to_be_done(run.id) if looked_at else {}
         if await self._ask_again_of(lease, conversation, looked_at, to_send) or await self._read_own(

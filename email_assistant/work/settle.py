@@ -1,5 +1,5 @@
-"""What follows when an effect was started, or is asked about again: it is found out whether it has happened; it was
-refused, or nobody can tell."""
+"""Finds out whether started effects have happened, and carries out what the person says about one that was refused or
+stays in doubt."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress

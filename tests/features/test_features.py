@@ -5,10 +5,13 @@ import re
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from pkgutil import iter_modules
+from zipfile import ZipFile
 
+import httpx
 import psycopg
 import pytest
 
@@ -104,6 +107,37 @@ def test_what_it_left_goes_with_the_mailbox_and_mail_goes_its_way_without_it(
     assert table is None or has_rows(daemon, table)
     daemon.cli("account", "remove", ADA, "--yes")
     assert table is None or not has_rows(daemon, table)
+
+
+def test_a_call_that_was_held_by_what_is_gone_says_so_and_goes(
+    connect: Start, google: Google, model: Model, tmp_path: Path
+) -> None:
+    """It is seen, kept in an export, and dismissed; nobody is told that an answer counts."""
+    daemon = connect()
+    daemon.up()
+    call = {"session_id": "trip", "name": "send_mail", "timeout_s": 300, "args_summary": '{"to": "zoe@example.net"}'}
+    with ThreadPoolExecutor(1) as agent:
+        asked = agent.submit(daemon.http.post, "/agent/begin", json=call, timeout=60)
+        [item] = daemon.pending()
+        assert "your answer counts at once" in daemon.http.get(f"/items/{item['id']}").text
+        daemon.kill()
+        assert isinstance(asked.exception(), httpx.TransportError)
+
+    daemon.nursery = Nursery()
+    daemon.environment["PYTHONPATH"] = str(without("gate_server", tmp_path / "without"))
+    daemon.up()
+    page = daemon.http.get(f"/items/{item['id']}").text
+    assert "belongs to a part that is not installed" in page
+    assert "your answer counts at once" not in page
+    assert "belongs to a part that is not installed" in daemon.cli("inbox", "show", item["id"])
+    daemon.cli("export", str(tmp_path / "all.zip"))
+    with ZipFile(tmp_path / "all.zip") as archive:
+        assert b"zoe@example.net" in archive.read("gate_requests.jsonl")
+    daemon.answer(item, "ignore")
+    daemon.pending(0)
+    daemon.cli("forget", "correspondent", "zoe@example.net", "--yes")
+    with psycopg.connect(daemon.environment["DATABASE_URL"]) as db:
+        assert not db.execute("select from email_assistant.gate_requests b where b::text like '%zoe%'").fetchall()
 
 
 def use(feature: str, daemon: Daemon) -> tuple[str | None, str | None]:

@@ -6,7 +6,7 @@ from email_assistant.plugins import Feature, Site
 
 
 def feature() -> Feature:
-    return Feature(add_commands=_add_commands, site=_site)
+    return Feature(add_commands=_add_commands, site=_site, takes_calls=True)
 
 
 def _add_commands(_: Typer) -> None:

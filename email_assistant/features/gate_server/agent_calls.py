@@ -27,12 +27,13 @@ from email_assistant.gate.sessions import GateSessions, Locked, OnHold, block, n
 from email_assistant.inbox import rows
 from email_assistant.inbox.feed import Change, Feed, Listener
 from email_assistant.inbox.items import Conflict, NoItem
+from email_assistant.inbox.person import NOBODY_ANSWERED
 from email_assistant.mail.charset import plain
 from email_assistant.tools.spec import ToolError, check_storable
 
 Gone = Callable[[], Coroutine[Any, Any, None]]
 """Returns when the client has gone."""
-_TIMED_OUT: Final = "nobody answered in time"
+
 _GONE: Final = "the program that asked has gone"
 _ENDING: Final = "the gate's server is ending; ask again once it is back"
 _FAREWELL_SECONDS: Final = 5.0
@@ -85,7 +86,7 @@ class WaitingCalls(Listener):
         try:
             while await self._is_pending(item):
                 if self._is_ending or left.done() or now() >= until:
-                    why = _ENDING if self._is_ending else _GONE if left.done() else _TIMED_OUT
+                    why = _ENDING if self._is_ending else _GONE if left.done() else NOBODY_ANSWERED
                     await self._let_go(session, item, why)
                     continue
                 waking = asyncio.ensure_future(wake.wait())
