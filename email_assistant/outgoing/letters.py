@@ -111,9 +111,9 @@ class Mailer:
         await self.ledger.fail(entry, "It was not sent.")
 
     async def take_back(self, entry: Entry) -> None:
-        """Delete the draft of a letter that Gmail did not take; unless its effect has failed, a later try makes another.
+        """Delete the draft of a letter that Gmail did not take. Unless its effect has failed, a later try makes another.
 
-        What the person has made of it is theirs.
+        A draft that the person has changed is theirs, and stays.
         """
         now = await self.ledger.now(entry)
         with suppress(GoogleError):

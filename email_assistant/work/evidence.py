@@ -1,5 +1,5 @@
-"""Collects what the gate judges the calls of a run by: the person's words, their records, what others wrote, and what was
-read so far.
+"""Collects what the gate judges the calls of a run by: the person's words, their records, what others wrote, and what
+was read so far.
 
 Texts are indexed here and not in the database, where an index would go stale when the rules of indexing change.
 """
@@ -112,8 +112,8 @@ class Evidence:
     async def of(
         self, run: Mapping[str, Any], calls: Sequence[Mapping[str, Any]], letters: Sequence[StoredMail] | None = None
     ) -> GateSession:
-        """What holds for calls with these arguments. `letters`: of the conversation by mail; None: of those that a chat's
-        calls name."""
+        """What holds for calls with these arguments. `letters`: the conversation's; None: those that a chat's calls
+        name."""
         account = await self.accounts.get(UUID(run["account_id"]))
         began = letters is not None
         if letters is None:

@@ -1,5 +1,5 @@
-"""From triage to the response agent: store the class, take the conversation over, open the agent's work. A mail that may
-not be answered, or whose sender was answered too often today, is only shown."""
+"""From triage to the response agent: store the class, take the conversation over, open the agent's work. A mail that
+may not be answered, or whose sender was answered too often today, is only shown."""
 
 import asyncio
 import logging
