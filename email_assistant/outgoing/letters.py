@@ -111,7 +111,7 @@ class Mailer:
         await self.ledger.fail(entry, "It was not sent.")
 
     async def take_back(self, entry: Entry) -> None:
-        """Delete the draft of a letter that Gmail did not take. Unless its effect has failed, a later try makes another.
+        """Delete the draft of a letter that Gmail did not take; a later try makes another, unless it has failed.
 
         A draft that the person has changed is theirs, and stays.
         """
