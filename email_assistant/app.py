@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from email_assistant.toolbox import Toolbox
     from email_assistant.tools.mcp.pool import Builtin
     from email_assistant.tools.overview import Overview
+    from email_assistant.tools.own.server import Admits
     from email_assistant.tools.registry import Registry
     from email_assistant.work.chat import Chat
     from email_assistant.work.conversations import Conversations
@@ -214,22 +215,23 @@ class App:
         from email_assistant.tools.mcp.seen import SeenTools
         from email_assistant.tools.overview import Overview
         from email_assistant.tools.own.mailbox import Mailbox
+        from email_assistant.tools.own.server import admit_all
         from email_assistant.tools.registry import Registry
 
         for_mail = mail_tools(self.pool, self.ledger, self.accounts, self.mails, self.settings)
         for_chats = chat_tools(self.pool, self.accounts, self.clients, self.ledger, self.inbox, self.mails)
         seen = SeenTools(self.pool, self.user_id)
-        servers = Servers(lambda: self.rules.known.config.servers, self.own_servers, seen.look, self.settings.folder)
+        own = self.own_servers(admit_all)
+        servers = Servers(lambda: self.rules.known.config.servers, own, seen.look, self.settings.folder)
         mailbox = partial(Mailbox, self.accounts, self.clients)
         registry = Registry(self.rules, for_mail, for_chats, servers, self.ledger, mailbox)
         return Toolbox(registry, Overview(self.rules, servers, seen, self.user_id), servers)
 
-    @property
-    def own_servers(self) -> "Builtin":
+    def own_servers(self, admits: "Admits") -> "Builtin":
         """Our own MCP servers, by name, each for one account."""
         from email_assistant.toolbox import own_servers
 
-        return own_servers(self.accounts, self.clients, self.outbox, self.settings)
+        return own_servers(self.accounts, self.clients, self.outbox, self.settings, admits)
 
     @property
     def tools(self) -> "Registry":

@@ -20,6 +20,7 @@ from email_assistant.tools.mailbox import AnyMail
 from email_assistant.tools.mcp.pool import Builtin, Servers
 from email_assistant.tools.overview import Overview
 from email_assistant.tools.own.mailbox import Mailbox
+from email_assistant.tools.own.server import Admits
 from email_assistant.tools.registry import Registry
 from email_assistant.tools.sending import SendEmailTool, WriteEmailTool
 from email_assistant.tools.spec import Tool
@@ -40,24 +41,26 @@ class Toolbox:
     servers: Servers
 
 
-def own_servers(accounts: Accounts, clients: Clients, outbox: KeyedOutbox, settings: Settings) -> Builtin:
+def own_servers(
+    accounts: Accounts, clients: Clients, outbox: KeyedOutbox, settings: Settings, admits: Admits
+) -> Builtin:
     """Our own MCP servers, by name, each for one account."""
 
     async def calendar(account_id: UUID) -> "Server[Any, Any]":
         from email_assistant.tools.own.calendar import create_calendar_server
 
-        return create_calendar_server(Mailbox(accounts, clients, account_id), meet=settings.meet_links)
+        return create_calendar_server(Mailbox(accounts, clients, account_id), admits, meet=settings.meet_links)
 
     async def mail(account_id: UUID) -> "Server[Any, Any]":
         from email_assistant.tools.own.mail import create_mail_server
 
-        return create_mail_server(Mailbox(accounts, clients, account_id), outbox)
+        return create_mail_server(Mailbox(accounts, clients, account_id), outbox, admits)
 
     async def agent(account_id: UUID) -> "Server[Any, Any]":
         from email_assistant.tools.own.agent import create_agent_server
 
         mailbox = Mailbox(accounts, clients, account_id)
-        return create_agent_server(mailbox, outbox, settings.hours, meet=settings.meet_links)
+        return create_agent_server(mailbox, outbox, settings.hours, admits, meet=settings.meet_links)
 
     return {"calendar": calendar, "mail": mail, "agent": agent}
 

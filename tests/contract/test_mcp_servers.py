@@ -122,7 +122,7 @@ def stage(google: Google, postgres_url: str, tmp_path_factory: pytest.TempPathFa
     home = tmp_path_factory.mktemp("home")
     with Model() as model, databases(postgres_url).migrated() as url, Daemon(home, url, google, model) as daemon:
         daemon.account_add(ADA)
-        servers = {what: daemon.mcp(what) for what in TOOLS}
+        servers = {what: daemon.mcp(what, "--client-asks") for what in TOOLS}
         yield Stage(daemon, url, google, {what: address for what, (_, address) in servers.items()})
 
 
@@ -141,7 +141,9 @@ async def over_http(url: str, token: str = MCP_TOKEN) -> AsyncIterator[ClientSes
 @asynccontextmanager
 async def over_stdio(stage: Stage, what: What, log: Path) -> AsyncIterator[ClientSession]:
     """A server that is started as `mcp config` says, by a client that knows nothing else of the program."""
-    printed = json.loads(stage.daemon.cli("mcp", "config", "--account", ADA))["mcpServers"][f"email-assistant-{what}"]
+    printed = json.loads(stage.daemon.cli("mcp", "config", "--account", ADA, "--client-asks"))["mcpServers"][
+        f"email-assistant-{what}"
+    ]
     own = stage.daemon.environment
     env = {name: own[name] if value.startswith("YOUR-") else value for name, value in printed["env"].items()}
     server = StdioServerParameters(command=printed["command"], args=printed["args"], env=env, cwd="/")
@@ -301,7 +303,7 @@ class TestWhoMayCall:
         assert (refused.returncode, "EMAIL_ASSISTANT_MCP_TOKEN sets the token" in refused.stderr) == (1, True)
         given = stage.daemon.environment.pop("EMAIL_ASSISTANT_MCP_TOKEN")
         try:
-            process, url = stage.daemon.mcp("mail")
+            process, url = stage.daemon.mcp("mail", "--client-asks")
             old, same = _printed_token(stage), _printed_token(stage)
             assert old == same
             assert len(old) >= 32
@@ -658,7 +660,7 @@ class TestWriting:
     @pytest.mark.parametrize("method", ["drafts.create", "drafts.send"])
     async def test_a_server_that_dies_at_the_worst_moment(self, stage: Stage, google: Google, method: str) -> None:
         key, hold = f"dead-{method}", Hold()
-        process, url = stage.daemon.mcp("mail")
+        process, url = stage.daemon.mcp("mail", "--client-asks")
         google.fault(method, hold=hold, at="after")
         asking = asyncio.create_task(_ask(url, letter(key)))
         await asyncio.to_thread(hold.reached)

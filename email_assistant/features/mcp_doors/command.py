@@ -33,17 +33,32 @@ Port = Annotated[
 ]
 OfAccount = Annotated[str | None, typer.Option("--account", help="Whose (an address); without it, your only one's.")]
 
+ClientAsks = Annotated[
+    bool,
+    typer.Option(
+        "--client-asks",
+        help="The client asks you before each call: put no question of ours. Without it, what writes is asked about "
+        "through the client, or refused where that can't ask.",
+    ),
+]
+
 
 @app.command()
 def serve(
-    what: WhatToServe, http: OverHttp = False, host: Host = "127.0.0.1", port: Port = None, account: OfAccount = None
+    what: WhatToServe,
+    http: OverHttp = False,
+    host: Host = "127.0.0.1",
+    port: Port = None,
+    account: OfAccount = None,
+    client_asks: ClientAsks = False,
 ) -> None:
     """Serve the tools of one account; a client starts this itself, unless you say --http."""
     from email_assistant.programs import become
 
     given = {"--env-file": chosen.env_file, "--host": host, "--port": port, "--account": account}
     arguments = [f"{name}={value}" for name, value in given.items() if value is not None]
-    flags = [name for name, is_given in (("--demo", chosen.demo), ("--http", http)) if is_given]
+    on = {"--demo": chosen.demo, "--http": http, "--client-asks": client_asks}
+    flags = [name for name, is_on in on.items() if is_on]
     try:
         become("mcp", what, *flags, *arguments)
     except OSError as error:
@@ -57,6 +72,7 @@ async def config(
     http: Annotated[bool, typer.Option("--http", help="For servers that you run with `mcp serve … --http`.")] = False,
     vscode: Annotated[bool, typer.Option("--vscode", help="In the form of VS Code's mcp.json.")] = False,
     account: OfAccount = None,
+    client_asks: ClientAsks = False,
 ) -> None:
     """Print what to paste into an MCP client: Claude Desktop and Code, Cursor, Windsurf and others; or VS Code."""
     from email_assistant.settings import Settings
@@ -65,7 +81,9 @@ async def config(
         await _check_account(services, account)
     own = Settings.load()
     servers = {
-        f"email-assistant-{what}": _over_http(what, services.settings) if http else _over_stdio(what, account, own)
+        f"email-assistant-{what}": _over_http(what, services.settings)
+        if http
+        else _over_stdio(what, account, own, client_asks=client_asks)
         for what in _FOR_CLIENTS
     }
     print_json({"servers" if vscode else "mcpServers": servers})
@@ -133,16 +151,17 @@ def _pinned(settings: "Settings") -> dict[str, str]:
     }
 
 
-def _over_stdio(what: What, account: str | None, settings: "Settings") -> dict[str, Any]:
+def _over_stdio(what: What, account: str | None, settings: "Settings", *, client_asks: bool) -> dict[str, Any]:
     from email_assistant.settings.environment import ENV_FILE
 
     command, *arguments = _command()
     file = [] if settings.env_file == settings.folder / ENV_FILE else ["--env-file", str(settings.env_file)]
     whose = [*(["--demo"] if chosen.demo else []), *(["--account", account] if account else [])]
+    asks = ["--client-asks"] if client_asks else []
     return {
         "type": "stdio",
         "command": command,
-        "args": [*arguments, "mcp", "serve", what, *file, *whose],
+        "args": [*arguments, "mcp", "serve", what, *file, *whose, *asks],
         "env": _pinned(settings),
     }
 

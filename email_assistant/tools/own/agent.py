@@ -25,7 +25,7 @@ from email_assistant.tools.events import ScheduleMeeting, event_id_of, insert, s
 from email_assistant.tools.mcp.words import EXTERNAL_ID, INVITATION, KEY, SENDER
 from email_assistant.tools.own.mail import replied
 from email_assistant.tools.own.mailbox import Mailbox, TryAgain, Visit
-from email_assistant.tools.own.server import answered, refusal
+from email_assistant.tools.own.server import Admits, OwnCall, admit_all, answered, refusal
 from email_assistant.tools.sending import SendEmail, sent_to
 from email_assistant.tools.spec import ToolError, ToolSpec, shown_whole
 
@@ -102,7 +102,9 @@ async def _reply(visit: Visit, given: SendEmail, sender: object) -> Letter:
     return await replied(visit, mail, message.thread_id, to, given.additional_recipients, given.response_text, seen)
 
 
-def create_agent_server(mailbox: Mailbox, outbox: KeyedOutbox, hours: WorkingHours, *, meet: bool) -> Server[Any, Any]:
+def create_agent_server(
+    mailbox: Mailbox, outbox: KeyedOutbox, hours: WorkingHours, admits: Admits = admit_all, *, meet: bool
+) -> Server[Any, Any]:
     """The MCP server of one account's mail agent. `hours`: when free time may be offered; `meet`: whether meetings have
     a Google Meet link."""
     tools = AgentTools(mailbox, outbox, hours, meet=meet)
@@ -125,7 +127,9 @@ def create_agent_server(mailbox: Mailbox, outbox: KeyedOutbox, hours: WorkingHou
         meta = server.request_context.meta
 
         async def run() -> types.CallToolResult:
-            text, made = await offered[name][1](shown_whole(arguments), (meta.model_extra or {}) if meta else {})
+            call = OwnCall(name, name, "reads" if name == check_calendar.SPEC.name else "changes", arguments)
+            told = (meta.model_extra or {}) if meta else {}
+            text, made = await admits(call, lambda: offered[name][1](shown_whole(arguments), told))
             content = types.TextContent(type="text", text=text)
             return types.CallToolResult(content=[content], _meta={EXTERNAL_ID: made} if made else None)
 

@@ -18,7 +18,15 @@ from email_assistant.mail.prompt import delimited, inert
 from email_assistant.tools.events import CHANGED, EVENT_NOW, event_id_of, in_words
 from email_assistant.tools.mcp.content import one_line
 from email_assistant.tools.own.mailbox import Mailbox, Visit
-from email_assistant.tools.own.server import OwnArguments, OwnResult, create_server, in_brackets, offered
+from email_assistant.tools.own.server import (
+    Admits,
+    OwnArguments,
+    OwnResult,
+    admit_all,
+    create_server,
+    in_brackets,
+    offered,
+)
 from email_assistant.tools.spec import ToolError
 
 _MOST_EVENTS: Final = 250
@@ -257,7 +265,7 @@ class CalendarTools:
             return WrittenOut(timezone=zone.key, event=_told(event, zone))
 
 
-def create_calendar_server(mailbox: Mailbox, *, meet: bool) -> Server[Any, Any]:
+def create_calendar_server(mailbox: Mailbox, admits: Admits = admit_all, *, meet: bool) -> Server[Any, Any]:
     """The MCP server for the calendars of one account. `meet`: whether events that are made have a Google Meet link,
     where the calendar may have one."""
     tools = CalendarTools(mailbox, meet=meet)
@@ -270,6 +278,7 @@ def create_calendar_server(mailbox: Mailbox, *, meet: bool) -> Server[Any, Any]:
             offered("Create event", "adds", tools.create_event),
             offered("Change event", "changes", tools.update_event),
         ],
+        admits,
     )
 
 

@@ -23,7 +23,15 @@ from email_assistant.outgoing.letters import Letter, drafts_of
 from email_assistant.tools.mailbox import Held
 from email_assistant.tools.mcp.content import one_line
 from email_assistant.tools.own.mailbox import Mailbox, Visit
-from email_assistant.tools.own.server import OwnArguments, OwnResult, create_server, in_brackets, offered
+from email_assistant.tools.own.server import (
+    Admits,
+    OwnArguments,
+    OwnResult,
+    admit_all,
+    create_server,
+    in_brackets,
+    offered,
+)
 from email_assistant.tools.senders import answered_at, answers_as, everybody, permitted
 from email_assistant.tools.spec import ToolError
 
@@ -236,7 +244,7 @@ class MailTools:
             return SentOut(message_id=posted.message_id, thread_id=posted.thread_id, already_sent=posted.before)
 
 
-def create_mail_server(mailbox: Mailbox, outbox: KeyedOutbox) -> Server[Any, Any]:
+def create_mail_server(mailbox: Mailbox, outbox: KeyedOutbox, admits: Admits = admit_all) -> Server[Any, Any]:
     """The MCP server for the mail of one account."""
     tools = MailTools(mailbox, outbox)
     return create_server(
@@ -248,6 +256,7 @@ def create_mail_server(mailbox: Mailbox, outbox: KeyedOutbox) -> Server[Any, Any
             offered("Draft reply", "adds", tools.draft_reply),
             offered("Send mail", "changes", tools.send_email),
         ],
+        admits,
     )
 
 

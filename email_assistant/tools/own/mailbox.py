@@ -52,6 +52,10 @@ class Mailbox:
         self._account_id = account_id
         self._zone: ZoneInfo | None = None
 
+    async def check(self, purpose: Purpose) -> None:
+        """Raises ToolError: the account may not be used so now."""
+        _check(await self._accounts.get(self._account_id), purpose)
+
     @asynccontextmanager
     async def visit(self, purpose: Purpose) -> AsyncIterator[Visit]:
         """Use the account for one call of a tool. Raises ToolError: it may not be used so now, or Google did not do
@@ -102,10 +106,11 @@ async def account_served(accounts: Accounts, user_id: UUID, address: str | None)
     return known[0]
 
 
+STOPPED = "the person has stopped everything, and nothing is sent or changed: `email-assistant go-on` ends that"
 _LOGGED_OUT = "Google no longer accepts the login: the person must run `email-assistant auth login {0}`"
 _RESTS = {
     "paused": "{0} is paused: the person can run `email-assistant account resume {0}`",
-    "stopped": "the person has stopped everything, and nothing is sent or changed: `email-assistant go-on` ends that",
+    "stopped": STOPPED,
 }
 """What passes by itself once the person says so."""
 _STATES = {

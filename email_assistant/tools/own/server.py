@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any, Generic, Literal, TypeVar, get_type_hints
+from typing import Any, Generic, Literal, Protocol, TypeVar, get_type_hints
 
 from mcp import types
 from mcp.server.lowlevel import Server
@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from email_assistant.db.pool import AWAY
 from email_assistant.errors import in_plain_words
+from email_assistant.gate.source import BadFile
 from email_assistant.tools.mcp.words import AGAIN, LIMITED
 from email_assistant.tools.own.mailbox import Limited, TryAgain
 from email_assistant.tools.spec import ToolError, shown_whole
@@ -40,6 +41,28 @@ class OwnResult(BaseModel):
 
 
 A = TypeVar("A", bound=OwnArguments)
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCall:
+    """A call of a tool, whose arguments have been checked."""
+
+    name: str
+    title: str
+    effect: Effect
+    arguments: Mapping[str, Any]
+
+
+class Admits(Protocol):
+    async def __call__(self, call: OwnCall, run: Callable[[], Awaitable[R]]) -> R:
+        """Run a call, if it may run. Raises ToolError: it may not; BadFile, psycopg.Error: that can't be told now."""
+        ...
+
+
+async def admit_all(call: OwnCall, run: Callable[[], Awaitable[R]]) -> R:
+    """Of calls that were judged before they came here."""
+    return await run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +94,10 @@ class OwnTool(Generic[A]):
             annotations=hints,
         )
 
-    async def call(self, arguments: Mapping[str, Any]) -> types.CallToolResult:
+    async def call(self, arguments: Mapping[str, Any], admits: Admits) -> types.CallToolResult:
         async def run() -> types.CallToolResult:
-            result = await self.run(self._parsed(arguments))
+            given = self._parsed(arguments)
+            result = await admits(OwnCall(self.name, self.title, self.effect, arguments), lambda: self.run(given))
             text = types.TextContent(type="text", text=result.as_text())
             return types.CallToolResult(content=[text], structuredContent=result.model_dump(mode="json"))
 
@@ -93,7 +117,7 @@ def offered(title: str, effect: Effect, run: Callable[[A], Awaitable[OwnResult]]
     return OwnTool(run.__name__, title, told, effect, types_["given"], types_["return"], run)
 
 
-def create_server(name: str, instructions: str, tools: Sequence[OwnTool[Any]]) -> Server[Any, Any]:
+def create_server(name: str, instructions: str, tools: Sequence[OwnTool[Any]], admits: Admits) -> Server[Any, Any]:
     """An MCP server of these tools and nothing else."""
     server: Server[Any, Any] = Server(name, version("email-assistant"), instructions)
     by_name = {tool.name: tool for tool in tools}
@@ -104,7 +128,7 @@ def create_server(name: str, instructions: str, tools: Sequence[OwnTool[Any]]) -
     async def call_tool(called: str, arguments: dict[str, Any]) -> types.CallToolResult:
         if called not in by_name:
             return refusal(f"there is no such tool; there are: {', '.join(by_name)}")
-        return await by_name[called].call(arguments)
+        return await by_name[called].call(arguments, admits)
 
     server.list_tools()(list_tools)  # type: ignore[no-untyped-call]
     # The tools check their arguments themselves: the library's refusals quote the whole schema's wording.
@@ -125,7 +149,7 @@ async def answered(tool: str, run: Callable[[], Awaitable[types.CallToolResult]]
         return refusal(str(error), meta={AGAIN: True, LIMITED: True})
     except TryAgain as error:
         return refusal(str(error), meta={AGAIN: True})
-    except ToolError as error:
+    except (ToolError, BadFile) as error:
         return refusal(str(error))
     except AWAY:
         return refusal("the assistant's database is not available now; try again later", meta={AGAIN: True})
