@@ -45,7 +45,7 @@ async def serve(
     from email_assistant.home import database
     from email_assistant.telemetry import log_to_stderr
     from email_assistant.tools.own.mailbox import Mailbox, account_served
-    from email_assistant_servers.mcp.door import Door
+    from email_assistant_servers.mcp.door import GuardedDoor
     from email_assistant_servers.mcp.transport import serve_http, serve_stdio
 
     settings = load_settings()
@@ -54,7 +54,7 @@ async def serve(
     with listening as listener, database(settings, keep=True) as url:
         async with open_app(settings, url) as services:
             served = await account_served(services.accounts, services.user_id, account)
-            door = Door(
+            door = GuardedDoor(
                 services.pool,
                 GateSessions(services.pool),
                 services.rules,

@@ -45,7 +45,7 @@ _LEFT_TO_CLIENT: Final = "left to the client, which asks its user (--client-asks
 
 
 @dataclass(frozen=True)
-class Door:
+class GuardedDoor:
     """One session of the gate: all that a server's clients call."""
 
     pool: Pool
