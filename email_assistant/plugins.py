@@ -66,6 +66,8 @@ class Site:
     on_accounts: Callable[[Any], Awaitable[Any]] | None = None
     """Of the `App`: a section of the page Accounts, as `Markup`."""
     of_mailbox: MailboxPage | None = None
+    at_foot: tuple[str, str] | None = None
+    """A page of its own, by its path and the words of its link at each page's foot."""
 
     def has(self, path: str) -> bool:
         return _is_among(path, self.paths)
@@ -193,6 +195,11 @@ def takes_calls() -> bool:
 
 def mailbox_pages() -> Sequence[MailboxPage]:
     return [site.of_mailbox for site in sites() if site.of_mailbox]
+
+
+@cache
+def foot_links() -> Sequence[tuple[str, str]]:
+    return [site.at_foot for site in sites() if site.at_foot]
 
 
 @cache

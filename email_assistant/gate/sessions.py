@@ -233,10 +233,11 @@ class GateSessions:
         given = {"user": user_id, "name": name, "tool": tool, "call": call_id}
         return next(iter(await fetched(self._pool, _SQL["waiting"], given)), None)
 
-    async def told(self, user_id: UUID) -> tuple[list[Any], list[Any], list[Any]]:
-        """All sessions, their calls, and what ran in each, each kind once."""
-        sessions, calls, ran = [await fetched(self._pool, _SQL[q], (user_id,)) for q in ("sessions", "calls", "ran")]
-        return list(sessions), list(calls), list(ran)
+    async def told(self, user_id: UUID) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
+        """All sessions, their calls, and what ran in each, each kind once; and the calls of our own agents."""
+        queries = ("sessions", "calls", "ran", "own")
+        sessions, calls, ran, own = [await fetched(self._pool, _SQL[query], (user_id,)) for query in queries]
+        return list(sessions), list(calls), list(ran), list(own)
 
 
 async def block(conn: Connection, reason: str, *, call_id: str | None = None, item: UUID | None = None) -> None:

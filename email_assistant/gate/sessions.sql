@@ -64,6 +64,12 @@ select s.name, b.call_id, b.tool, b.arguments, b.agent_name, b.agent_type, b.at,
 from gate_requests b join gate_sessions s on s.id = b.session_id left join gate_ended e on e.call_id = b.call_id
 where s.user_id = %s order by b.id
 
+-- name: own
+-- Of the mail agent and of chats, by conversation.
+select t.id::text as name, coalesce(t.chat_id, t.gmail_id) as known_as,
+       case when t.chat_id is null then 'mail' else 'chat' end as agent_type, c.call_id, c.tool, c.server, c.at, c.labels, c.external, c.cleared, c.answer
+from gate_calls c join threads t on t.id = c.thread_id where c.user_id = %s order by t.id, c.id
+
 -- name: ran
 select s.name, c.tool, c.server, c.labels, c.external, c.cleared
 from gate_calls c join gate_sessions s on s.id = c.session_id where s.user_id = %s

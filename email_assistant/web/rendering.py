@@ -26,6 +26,7 @@ from email_assistant.mail.address import address_of
 from email_assistant.mail.charset import listed, plain
 from email_assistant.mail.history import passages, unwrapped
 from email_assistant.mail.two_parts import DIFFER
+from email_assistant.plugins import foot_links
 from email_assistant.web.wording import (
     IN_GMAIL_BUTTON,
     SIGNS,
@@ -104,6 +105,7 @@ _environment.globals |= {
     "said_at_head": _at_head.get,
     "stand_ins": _stand_ins.get,
     "said_stopped": _stopped.get,
+    "foot_links": foot_links,
     "first_answer_text": FIRST_ANSWER,
     "here_text": HERE,
     "in_gmail_button": IN_GMAIL_BUTTON,

@@ -11,10 +11,11 @@ def feature() -> Feature:
 
 def _add_commands(_: Typer) -> None:
     from email_assistant.cli.gate import app
-    from email_assistant.features.gate_server.command import key, serve
+    from email_assistant.features.gate_server.command import key, serve, sessions
 
     app.command()(serve)
     app.command()(key)
+    app.command()(sessions)
 
 
 def _site() -> Site:

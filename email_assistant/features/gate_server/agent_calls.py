@@ -277,7 +277,7 @@ class AgentCalls:
         """Whether the program is still at work."""
         return self._feed.is_open
 
-    async def told(self) -> tuple[list[Any], list[Any], list[Any]]:
+    async def told(self) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
         """As `GateSessions.told`."""
         return await self.sessions.told(self._user_id)
 

@@ -1,11 +1,12 @@
 """What of `email-assistant gate …` is for agents of others."""
 
 import sys
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
-from email_assistant.cli.context import awaited, load_settings
+from email_assistant.cli.context import AsJson, awaited, load_settings, opened, print_json, print_table, when
 
 
 @awaited
@@ -28,3 +29,33 @@ def key() -> None:
     from email_assistant.home import agent_key
 
     sys.stdout.write(f"{agent_key(load_settings())}\n")
+
+
+@awaited
+async def sessions(
+    name: Annotated[str | None, typer.Argument(metavar="[SESSION]", help="One of them: its calls.")] = None,
+    before: Annotated[int | None, typer.Option(metavar="ID", help="Older ones than this.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List what agents of yours asked the gate, and what became of each call; the newest first."""
+    from email_assistant.features.gate_server.record import Record
+    from email_assistant.mail.charset import listed
+
+    async with opened() as app:
+        record = Record(app.pool)
+        if name is None:
+            found = await record.sessions(app.user_id, before)
+            told = [asdict(each) for each in found]
+            rows = [
+                [str(s.id), s.name, s.agent or "", str(s.calls), when(s.last or s.began), listed(s.did)] for s in found
+            ]
+            columns = ["", "session", "agent", "calls", "last", "it has"]
+        else:
+            calls = await record.calls(await record.session(app.user_id, name), before)
+            told = [asdict(each) for each in calls]
+            rows = [[str(c.id), c.tool, when(c.at), c.outcome, c.why_not or c.reason, c.decided or ""] for c in calls]
+            columns = ["", "call", "at", "became", "because", "decided"]
+    if as_json:
+        print_json(told)
+    else:
+        print_table(columns, rows)

@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field
 
 from email_assistant.app import App
 from email_assistant.cli.context import tell
+from email_assistant.features.gate_server import pages
 from email_assistant.features.gate_server.agent_calls import WAIT_SECONDS, AgentCalls, Begun
 from email_assistant.features.gate_server.sessions_db import sessions_db
 from email_assistant.home import agent_key
@@ -39,13 +40,14 @@ router = for_programs("gate")
 
 def site() -> Site:
     return Site(
-        routers=(router,),
+        routers=(router, pages.router),
         examples=Path(__file__).with_name("examples.yaml"),
         paths=("/agent/", "/mcp/status", "/sessions.db", "/events"),
         key=_key,
         key_paths=("/agent/", "/mcp/status"),
         long_paths=("/agent/begin", "/agent/end"),
         serving=_serving,
+        at_foot=("/agents", "What your agents asked"),
     )
 
 
