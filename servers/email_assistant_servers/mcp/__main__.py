@@ -60,7 +60,7 @@ async def serve(
                 services.rules,
                 Mailbox(services.accounts, services.clients, served.id),
                 services.user_id,
-                f"mcp {what} of {served.address}, {datetime.now(UTC):%Y-%m-%d %H:%M:%S} {uuid4().hex[:4]}",
+                f"{what} of {served.address}, served since {datetime.now(UTC):%Y-%m-%d %H:%M} UTC ({uuid4().hex[:4]})",
                 client_asks=client_asks or what == "agent",  # whoever calls that has asked the person
             )
             server = await services.own_servers(door.admit)[what](served.id)
