@@ -1,11 +1,14 @@
 """What holds for each page: axe-core finds no fault, nothing scrolls sideways, and it weighs little."""
 
+import asyncio
+import json
 from collections.abc import Sequence
 from uuid import UUID
 
 import pytest
 
 from email_assistant.agents.mail.graph import NOTIFY_ACTION
+from email_assistant.features.gate_server.agent_calls import AgentCalls, Begun
 from email_assistant.gate.doubt import Doubt
 from email_assistant.memory.profiles import Memory
 from tests.browser.conftest import Open, Size, Theme, Visit
@@ -24,6 +27,7 @@ PLACES = [
     "/activity",
     "/rehearsal",
     "/accounts",
+    "/agents",
     "/sessions",
     "/chat",
     "/docs",
@@ -59,7 +63,13 @@ async def furnish(home: Home) -> list[UUID]:
     gone = await memory.add(account, "response_preferences", "Be formal.", "web")
     await memory.remove(account, "response_preferences", gone.key, "web")
     await home.app.accounts.set_state(other, "login", "the login has expired")
+    agents = home.app.part(AgentCalls)
+    await agents.begin(Begun("trip", "search_mail", json.dumps({"query": LONG}), 1, "planner"), _stays)
     return [item.id for item in (draft, meeting, question, notice, doubt, answered)]
+
+
+async def _stays() -> None:
+    await asyncio.Event().wait()
 
 
 async def every_page(home: Home) -> list[str]:
@@ -67,6 +77,7 @@ async def every_page(home: Home) -> list[str]:
     return [
         *PLACES,
         f"/?answered={items[-1]}",
+        "/agents/session?name=trip",
         *(f"/items/{item}" for item in items),
         f"/items/{items[1]}/day",
         f"/items/{items[0]}/body",

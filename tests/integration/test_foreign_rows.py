@@ -405,6 +405,7 @@ async def pages(home: Home, http: httpx.AsyncClient) -> list[str]:
         "/activity",
         "/rehearsal",
         "/accounts",
+        "/agents",
         "/chat",
         "/chat/a",
         "/tools",

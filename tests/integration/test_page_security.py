@@ -50,6 +50,7 @@ async def _places(home: Home) -> list[str]:
         "/activity",
         "/rehearsal",
         "/accounts",
+        "/agents",
         "/chat",
         "/docs",
         "/nothing",

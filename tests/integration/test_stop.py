@@ -250,6 +250,7 @@ class TestProgram:
             "/activity",
             "/rehearsal",
             "/accounts",
+            "/agents",
             "/chat",
             "/chat/new",
             "/tools",
