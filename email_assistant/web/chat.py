@@ -122,6 +122,12 @@ async def account_of(app: App, address: str | None) -> Account:
     return await app.accounts.for_chat(app.user_id)
 
 
+_TWO_ANSWERS = (
+    "an approval takes no feedback: to have it done otherwise, send approved: false with the feedback, and approve "
+    "what is proposed then; to have it done as it stands, leave the feedback out"
+)
+
+
 def given_in(body: ResumeRequest) -> ByCall:
     """The answers by call id, as far as they can be judged by themselves. Raises Invalid."""
     if (body.approvals is None) == (body.clarification_responses is None):
@@ -131,7 +137,7 @@ def given_in(body: ResumeRequest) -> ByCall:
         if each.call_id in given:
             raise Invalid(f"call_id {each.call_id} stands there twice")
         if isinstance(each, Approval) and each.approved == bool((each.feedback or "").strip()):
-            wrong = "an approval takes no feedback" if each.approved else "a rejection needs feedback"
+            wrong = _TWO_ANSWERS if each.approved else "a rejection needs feedback: say what should be different"
             raise Invalid(f"call_id {each.call_id}: {wrong}")
         given[each.call_id] = each
     if not given:

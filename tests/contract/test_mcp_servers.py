@@ -522,6 +522,24 @@ class TestCalendar:
         third = await stage.done("calendar", "create_event", **asked)
         assert third["event"]["title"] == "Dentist"
 
+    async def test_what_programs_for_other_servers_say_is_taken(self, stage: Stage, google: Google) -> None:
+        start = (NINE + timedelta(days=9)).replace(tzinfo=None)
+        asked = {"name": "Seeded", "start": start.isoformat(), "duration_minutes": 30}
+        told = await stage.done("calendar", "create_event", **asked)
+        assert await stage.done("calendar", "create_event", **asked) == told
+        [event] = [event for event in google.events.values() if event["summary"] == "Seeded"]
+        assert datetime.fromisoformat(event["end"]["dateTime"]) - datetime.fromisoformat(
+            event["start"]["dateTime"]
+        ) == timedelta(minutes=30)
+        for wrong, says in (
+            ({"duration_minutes": 0}, "whole number of minutes"),
+            ({"duration_minutes": "30"}, "whole number of minutes"),
+            ({"start": start.date().isoformat()}, "for whole days give end"),
+            ({"start": "soon"}, "start: give a time"),
+            ({"end": (start + HOUR).isoformat()}, "duration_minutes"),
+        ):
+            assert says in await stage.refused("calendar", "create_event", **asked | wrong)
+
     async def test_whole_days(self, stage: Stage, google: Google) -> None:
         days = {"start": "2026-06-01", "end": "2026-06-03"}
         made = (await stage.done("calendar", "create_event", title="Trip", **days))["event"]

@@ -62,7 +62,7 @@ class Action(BaseModel):
 
     tool: str
     args: dict[str, Any] = {}
-    commentary: str = ""
+    commentary: str
 
     def as_message(self) -> AIMessage:
         """The loop gives the call an id of its own."""
@@ -137,7 +137,7 @@ class RuleBidder:
         if least > most or not seen["bids_left"]:
             return Action(tool="FOLD", commentary="Too dear for me.")
         jump = chance.choice((0, 0, 1, 2)) * lot.increment
-        return Action(tool="BID", args={"amount": str(min(least + jump, most))})
+        return Action(tool="BID", args={"amount": str(min(least + jump, most))}, commentary="I go higher.")
 
 
 def _chance(seed: int, lot: Lot, name: str, what: str) -> Random:
@@ -148,9 +148,9 @@ def _chance(seed: int, lot: Lot, name: str, what: str) -> Random:
 def _curiosity(chance: Random, round_: int) -> Action | None:
     drawn = chance.random()
     if drawn < (0.4 if round_ == 1 else 0.1):
-        return Action(tool="ASK_SELLER", args={"question": chance.choice(_QUESTIONS)})
+        return Action(tool="ASK_SELLER", args={"question": chance.choice(_QUESTIONS)}, commentary="I want to know.")
     if drawn > 0.95:
-        return Action(tool=chance.choice(("STATUS", "CHECK_TERMINATION")))
+        return Action(tool=chance.choice(("STATUS", "CHECK_TERMINATION")), commentary="Where do we stand?")
     return None
 
 

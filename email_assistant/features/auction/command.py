@@ -116,7 +116,7 @@ class PersonBidder:
                 words = FINISH
             verb, _, rest = (part.strip() for part in words.strip().partition(" "))
         tool, takes = _VERBS.get(verb.lower(), (verb.upper(), None))
-        return Action(tool=tool, args={takes: rest} if takes else {}).as_message()
+        return Action(tool=tool, args={takes: rest} if takes else {}, commentary="").as_message()
 
 
 def _money(text: str) -> Decimal:

@@ -1,6 +1,6 @@
 """For other people's agents: ask the gate before a tool runs, and tell it afterwards how that went.
 
-gate = Gate("http://127.0.0.1:3001")  # its key: EMAIL_ASSISTANT_AGENT_KEY
+gate = Gate()  # at EMAIL_ASSISTANT_GATE_URL, with the key EMAIL_ASSISTANT_AGENT_KEY
 
 @tool
 @gate.track()
@@ -13,6 +13,7 @@ import asyncio
 import atexit
 import inspect
 import json
+import logging
 import os
 import queue
 import time
@@ -25,6 +26,8 @@ from uuid import uuid4
 
 import httpx
 
+log = logging.getLogger(__name__)
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 _LONGEST: Final = 1_000_000  # characters of a preview
@@ -33,6 +36,8 @@ _TRIES: Final = 5  # of a report
 _BACK_OFF: Final = 0.2  # seconds, doubled after each
 _LEAVE_SECONDS: Final = 5.0  # that reports may take when the program ends
 _CHECK_SECONDS: Final = 3.0
+_HERE: Final = "http://127.0.0.1:3001"
+_KEYS: Final = ("EMAIL_ASSISTANT_AGENT_KEY", "EMAIL_ASSISTANT_API_TOKEN")
 _GRACE: Final = 2.0  # seconds that the server's own answer may come after its time
 
 _session: ContextVar[str | None] = ContextVar("gate_session", default=None)
@@ -52,20 +57,19 @@ def use_session(session_id: str) -> None:
 
 
 class Gate:
-    """A gate's server.
+    """A gate's server. What is wrong with it at the start is logged; then each call raises, and no function runs.
 
     Args:
-        token: its key, as `gate key` prints it; left out: EMAIL_ASSISTANT_AGENT_KEY.
+        url: left out: EMAIL_ASSISTANT_GATE_URL, else where `gate serve` is on this machine.
+        token: its key, as `gate key` prints it; left out: EMAIL_ASSISTANT_AGENT_KEY, else EMAIL_ASSISTANT_API_TOKEN.
         timeout: seconds that a call waits for a person.
         session_id: what all calls belong to; left out: the session of the context that they are made in.
-
-    Raises:
-        RuntimeError: it can't be reached, or the key is wrong.
+        healthcheck: whether to look at the start.
     """
 
     def __init__(
         self,
-        url: str = "http://127.0.0.1:3001",
+        url: str | None = None,
         token: str | None = None,
         *,
         timeout: float = 30.0,
@@ -74,8 +78,8 @@ class Gate:
         session_id: str | None = None,
         healthcheck: bool = True,
     ) -> None:
-        self._url = url.rstrip("/")
-        key = token or os.environ.get("EMAIL_ASSISTANT_AGENT_KEY", "")
+        self._url = (url or os.environ.get("EMAIL_ASSISTANT_GATE_URL") or _HERE).rstrip("/")
+        key = token or next((found for name in _KEYS if (found := os.environ.get(name))), "")
         self._settings: dict[str, Any] = {"trust_env": False}
         if key:
             self._settings["headers"] = {"authorization": f"Bearer {key}"}
@@ -83,19 +87,22 @@ class Gate:
         self._who = {"agent_name": agent_name, "agent_type": agent_type}
         self._session_id = session_id
         self._reports = _Reports(f"{self._url}/agent/end", self._settings)
-        if healthcheck:
-            self._check()
+        if healthcheck and (wrong := self._wrong()):
+            log.warning("%s; no call runs before that is mended", wrong)
 
-    def _check(self) -> None:
-        try:
-            answer = httpx.get(f"{self._url}/mcp/status", timeout=_CHECK_SECONDS, **self._settings)
-        except httpx.HTTPError as error:
-            raise RuntimeError(f"the gate at {self._url} can't be reached: {error}") from error
-        if answer.status_code == httpx.codes.UNAUTHORIZED:
-            where = "set EMAIL_ASSISTANT_AGENT_KEY to the one that `email-assistant gate key` prints there"
-            raise RuntimeError(f"the gate at {self._url} takes another key: {where}")
-        if answer.is_error:
-            raise RuntimeError(f"the gate at {self._url} is not well: {answer.status_code}")
+    def _wrong(self) -> str:
+        """What is wrong with the server now; empty: nothing."""
+        for path in ("/health", "/mcp/status"):
+            try:
+                answer = httpx.get(f"{self._url}{path}", timeout=_CHECK_SECONDS, **self._settings)
+            except httpx.HTTPError as error:
+                return f"the gate at {self._url} can't be reached: {error}"
+            if answer.status_code == httpx.codes.UNAUTHORIZED:
+                where = "set EMAIL_ASSISTANT_AGENT_KEY to the one that `email-assistant gate key` prints there"
+                return f"the gate at {self._url} takes another key: {where}"
+            if answer.is_error:
+                return f"the gate at {self._url} is not well: {answer.status_code}"
+        return ""
 
     def track(self, name: str | None = None, *, session_id: str | None = None) -> Callable[[F], F]:
         """Have the gate asked before each call of a function. `__gate_session_id=…` names the session of one call.

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 from zoneinfo import ZoneInfo
 
 from mcp.server.lowlevel import Server
-from pydantic import Field
+from pydantic import Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from email_assistant.google.calendar import PRIMARY, Agenda, Event, skipped
@@ -34,6 +34,7 @@ _LONGEST: Final = timedelta(days=366)
 _MOST_LINE: Final = 1_000  # characters of what is told on one line
 _MOST_TOLD: Final = 2_000  # characters of an event's description
 _PRECONDITION_FAILED: Final = 412
+_A_DAY: Final = len("2026-05-04")
 _MOST_COPIES: Final = 10
 """Events with the same words at the same time that were deleted or changed, of which each keeps its id for ever."""
 
@@ -73,6 +74,33 @@ class CreateEvent(OwnArguments):
     location: _Location | None = Field(None, description="Where it takes place")
     description: _Description | None = Field(None, description="What it is about")
     calendar_id: _Id = Field(PRIMARY, description=_CALENDAR)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _in_our_words(cls, given: Any) -> Any:
+        """`name` is taken for `title`, and `duration_minutes` for `end`, as programs say it that were made for other
+        servers of this kind."""
+        if not isinstance(given, dict):
+            return given
+        told = dict(given)
+        if "name" in told and "title" not in told:
+            told["title"] = told.pop("name")
+        if "duration_minutes" in told and "end" not in told:
+            told["end"] = _end_of(told.get("start"), told.pop("duration_minutes"))
+        return told
+
+
+def _end_of(start: Any, minutes: Any) -> str:
+    """Raises ValueError."""
+    if type(minutes) is not int or not 0 < minutes <= _LONGEST / timedelta(minutes=1):
+        raise ValueError("duration_minutes: a whole number of minutes, or give end instead")
+    try:
+        began = datetime.fromisoformat(start)
+    except (TypeError, ValueError):
+        raise ValueError("start: give a time, such as 2026-05-04T15:00") from None
+    if len(start) <= _A_DAY:
+        raise ValueError("duration_minutes: goes with a time; for whole days give end instead")
+    return (began + timedelta(minutes=minutes)).isoformat()
 
 
 class UpdateEvent(OwnArguments):

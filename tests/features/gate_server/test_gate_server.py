@@ -555,15 +555,46 @@ class TestClient:
 
     @pytest.mark.parametrize("key", ["", "wrong"])
     async def test_without_its_key_it_is_said_where_that_comes_from(
-        self, root: str, monkeypatch: pytest.MonkeyPatch, key: str
+        self, root: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, key: str
+    ) -> None:
+        for name in ("EMAIL_ASSISTANT_AGENT_KEY", "EMAIL_ASSISTANT_API_TOKEN"):
+            monkeypatch.delenv(name, raising=False)
+        gate = await asyncio.to_thread(Gate, root, key)
+        assert "gate key" in caplog.text
+        ran: list[int] = []
+        with pytest.raises(RuntimeError):
+            await asyncio.to_thread(gate.track("add")(ran.append), 1)
+        assert ran == []
+
+    async def test_a_gate_that_is_down_lets_nothing_run_until_it_is_there(
+        self, root: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        gate = await asyncio.to_thread(Gate, "http://127.0.0.1:9", TOKEN)
+        assert "can't be reached" in caplog.text
+        ran: list[int] = []
+        add = gate.track("add")(ran.append)
+        with pytest.raises(RuntimeError):
+            await asyncio.to_thread(add, 1)
+        assert ran == []
+
+    @pytest.mark.parametrize(
+        "keys",
+        [
+            {"EMAIL_ASSISTANT_AGENT_KEY": TOKEN, "EMAIL_ASSISTANT_API_TOKEN": "another"},
+            {"EMAIL_ASSISTANT_API_TOKEN": TOKEN},
+        ],
+    )
+    async def test_its_address_and_key_come_from_the_environment(
+        self, root: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, keys: dict[str, str]
     ) -> None:
         monkeypatch.delenv("EMAIL_ASSISTANT_AGENT_KEY", raising=False)
-        with pytest.raises(RuntimeError, match="gate key"):
-            await asyncio.to_thread(Gate, root, key)
-
-    async def test_a_gate_that_is_down_lets_nothing_run(self) -> None:
-        with pytest.raises(RuntimeError):
-            await asyncio.to_thread(Gate, "http://127.0.0.1:9", TOKEN)
+        for name, value in ({"EMAIL_ASSISTANT_GATE_URL": root} | keys).items():
+            monkeypatch.setenv(name, value)
+        gate = await asyncio.to_thread(Gate)
+        assert caplog.text == ""
+        ran: list[int] = []
+        await asyncio.to_thread(gate.track("add")(ran.append), 1)
+        assert ran == [1]
 
     def test_what_cant_be_gated_is_an_error(self) -> None:
         gate = Gate("http://127.0.0.1:9", TOKEN, healthcheck=False)

@@ -527,6 +527,22 @@ class TestRun:
         assert (result["crashes"], result["errors"]) == (1, 1)
         assert result["hit_rate"] is result["routed_rate"] is result["recall_at_20"] is None
 
+    def test_a_set_of_queries_is_found_by_its_bare_name(
+        self, tmp_path: Path, server: VirtualServerDouble, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        files = plain_files(tmp_path / "tools")
+        queries = tmp_path / "StableToolBench/solvable_queries/test_instruction"
+        queries.mkdir(parents=True)
+        asked(queries / "G1_instruction.json", [files.query(7, [3], own=range(9))])
+        monkeypatch.chdir(tmp_path)
+        agent = LangGraphAgent(server_url=server.url)
+        agent.bind_tools(tmp_path / "tools")
+
+        scores = run_benchmark(agent=agent, test_set="G1_instruction", max_queries=1, results_dir=tmp_path / "results")
+        assert (scores["test_set"], scores["queries"]) == ("G1_instruction", 1)
+        with pytest.raises(BenchError, match="G2_category is no file of queries"):
+            run_benchmark(agent=agent, test_set="G2_category", max_queries=1, results_dir=tmp_path / "results")
+
     def test_the_scorer_follows_the_converted_answers_to_finish(
         self, tmp_path: Path, server: VirtualServerDouble, oracle: Oracle
     ) -> None:
