@@ -5,6 +5,7 @@ import logging
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID, uuid4
 
@@ -59,6 +60,10 @@ def ask(
     list_: Annotated[bool, typer.Option("--list", help="List your chats.")] = False,
     account: OfAccount = None,
     as_json: AsJson = False,
+    server: Annotated[str | None, typer.Option(metavar="URL", help="Talk to the assistant that runs there.")] = None,
+    token_file: Annotated[
+        Path | None, typer.Option(help="Of --server: a file with its token; left out, you are asked for it.")
+    ] = None,
 ) -> None:
     """Ask for something; you confirm in place what changes anything.
 
@@ -72,6 +77,15 @@ def ask(
         raise typer.BadParameter("say what you want; a conversation needs a terminal", param_hint="TEXT")
     if text is not None:
         text = _checked(text)
+    if server is not None:
+        from email_assistant.cli.remote_chat import server_at, talk_to, token_for
+
+        async def there() -> int:
+            found = server_at(server)
+            given = (found, token_for(found, token_file), text, thread or str(uuid4()), account)
+            return await talk_to(*given, as_json=as_json, asks=is_terminal)
+
+        raise typer.Exit(run(there))
     raise typer.Exit(run(lambda: _ask(text, thread or str(uuid4()), account, is_terminal, as_json=as_json)))
 
 

@@ -53,7 +53,7 @@ class ChatSession:
         out.print(f"Ctrl-D ends this; `--thread {self._thread}` goes on with it.\n", style="dim")
         if before := await _look(self._app, self._chat, self._thread):
             await self._settled(before)
-        while (words := _line("> ")) is not None:
+        while (words := line_typed("> ")) is not None:
             if too_long := words and refused_words(words):
                 complain(too_long)
             elif words:
@@ -128,16 +128,16 @@ class ChatSession:
             case "question":
                 print_text(f"\n{item.args.get('question', '')}", style="bold")
                 print_text(item.args.get("context") or "")
-                words = _line("Your answer (empty: later): ")
+                words = line_typed("Your answer (empty: later): ")
                 return {"type": "response", "args": words} if words else None
             case "link":
                 _print_link(item.args)
-                return _chosen(item, _line("Opened it, and go on? [y/n, l: later] "))
+                return _chosen(item, line_typed("Opened it, and go on? [y/n, l: later] "))
             case "in_doubt":
                 account = await self._app.accounts.get(item.account_id)
                 print_text(f"\n{sentence(item, account.zone)}", style="bold")
                 print_call(item, item.args)
-                return _chosen(item, _line("Do it again? [y/n, l: later] "))
+                return _chosen(item, line_typed("Do it again? [y/n, l: later] "))
             case _:
                 return self._confirmed(item, item.args)
 
@@ -147,13 +147,13 @@ class ChatSession:
             out.print()
             print_call(item, args)
             can = "y/n/e" if "accept" in item.allowed else "n"
-            match _line(f"Do this? [{can}; n: say what should be different, e: edit, l: later] "):
+            match line_typed(f"Do this? [{can}; n: say what should be different, e: edit, l: later] "):
                 case "y" if args == item.args:
                     return {"type": "accept", "args": None}
                 case "y":
                     return {"type": "edit", "args": dict(args)}
                 case "n":
-                    words = _line("What should be different? (empty: just don't) ")
+                    words = line_typed("What should be different? (empty: just don't) ")
                     return {"type": "response", "args": words} if words else {"type": "ignore", "args": None}
                 case "e":
                     args = _edited(args)
@@ -304,7 +304,7 @@ def _status(talk: Talk) -> int:
     return {200: _DONE, 202: _WAITS}.get(status, _FAILED)
 
 
-def _line(prompt: str) -> str | None:
+def line_typed(prompt: str) -> str | None:
     """A line that the person writes; None: they are done. Nothing else goes on meanwhile, and nothing needs to."""
     import readline  # noqa: F401 - gives `input` its history and keys
 

@@ -298,7 +298,7 @@ class TestConversation:
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         lines = iter(["", "x" * 20_001, None])
-        monkeypatch.setattr(talk, "_line", lambda _: next(lines))
+        monkeypatch.setattr(talk, "line_typed", lambda _: next(lines))
         app, chat = AsyncMock(), AsyncMock()
         chat.look.side_effect = NoItem
         assert await talk.ChatSession(app, chat, "t", uuid4()).hold(None) == 0
