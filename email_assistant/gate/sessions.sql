@@ -27,8 +27,8 @@ select * from (
 where newest <= %s order by id
 
 -- name: begin
-insert into gate_requests (user_id, session_id, call_id, tool, arguments, agent_name, agent_type, verdict, reason, labels,
-                        external, cleared, item_id, waits_until, holder)
+insert into gate_requests (user_id, session_id, call_id, tool, arguments, agent_name, agent_type, verdict, reason,
+                           labels, external, cleared, item_id, waits_until, holder)
 values ((select user_id from gate_sessions where id = %(session)s), %(session)s, %(call)s, %(tool)s, %(arguments)s,
         %(agent_name)s, %(agent_type)s, %(verdict)s, %(reason)s, %(labels)s, %(external)s,
         %(cleared)s, %(item)s, clock_timestamp() + %(timeout)s, %(holder)s)
@@ -67,7 +67,8 @@ where s.user_id = %s order by b.id
 -- name: own
 -- Of the mail agent and of chats, by conversation.
 select t.id::text as name, coalesce(t.chat_id, t.gmail_id) as known_as,
-       case when t.chat_id is null then 'mail' else 'chat' end as agent_type, c.call_id, c.tool, c.server, c.at, c.labels, c.external, c.cleared, c.answer
+       case when t.chat_id is null then 'mail' else 'chat' end as agent_type,
+       c.call_id, c.tool, c.server, c.at, c.labels, c.external, c.cleared, c.answer
 from gate_calls c join threads t on t.id = c.thread_id where c.user_id = %s order by t.id, c.id
 
 -- name: ran

@@ -87,6 +87,8 @@ class GuardedDoor:
             verdict, noted = await asyncio.to_thread(lambda: (decide(locked.read, asked), entry(locked.read, asked)))
             if verdict.do == "ask" and self.client_asks:
                 verdict = replace(verdict, do="allow", reason=f"{_LEFT_TO_CLIENT}: {verdict.reason}")
+            elif verdict.do == "ask":  # if it runs, they saw it whole: that is their own word
+                noted = replace(noted, cleared=True)
             told = json.dumps({name: _without_prose(name, value) for name, value in call.arguments.items()})
             await self.sessions.begin(conn, locked.number, call_id, verdict, noted, told, (agent, "MCP client"), None)
             if verdict.do == "allow":

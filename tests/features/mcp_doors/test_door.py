@@ -98,15 +98,17 @@ async def test_a_letter_goes_out_once_the_user_of_the_client_says_so(stage: Stag
         assert not (await session.call_tool("search_mail", {"query": "from:bob"})).isError
         assert person.asked == []
         result = await session.call_tool("send_email", letter("by-the-door"))
-    assert not result.isError, text(result)
+        assert not result.isError, text(result)
+        assert not (await session.call_tool("search_mail", {"query": "from:bob"})).isError
     assert len(sent_with(google, "by-the-door")) == 1
-    [asked] = person.asked
+    [asked] = person.asked  # what they approved makes nothing else suspect
     assert all(
         words in asked for words in ("Send mail?", "bob@example.org", "Plan", "Hello, by-the-door.", "Asked because")
     )
     assert calls(stage) == [
         ("search_mail", "allow", None, "an-editor", "ok"),
         ("send_email", "ask", None, "an-editor", "ok"),
+        ("search_mail", "allow", None, "an-editor", "ok"),
     ]
 
 
