@@ -14,6 +14,7 @@ from time import monotonic
 from typing import Any, Final, TypeVar
 from uuid import UUID, uuid4
 
+import anyio
 import psycopg
 from mcp import McpError, types
 from mcp.server.lowlevel.server import request_ctx
@@ -74,7 +75,8 @@ class GuardedDoor:
             status = "ok"
             return result
         finally:
-            await self._end(call_id, status, (monotonic() - began) * 1000)
+            with anyio.CancelScope(shield=True):
+                await self._end(call_id, status, (monotonic() - began) * 1000)
 
     async def _begin(self, call: OwnCall) -> tuple[str, Verdict]:
         asked = proposed(call.name, self.rules.now().labels, json.dumps(dict(call.arguments)))
@@ -102,8 +104,9 @@ class GuardedDoor:
         why = _GONE
         try:
             why = await _refused(question)
-        finally:
-            await asyncio.shield(self._decided(call_id, why))
+        finally:  # a client that goes cancels what it asked for, and would each `await` that follows
+            with anyio.CancelScope(shield=True):
+                await self._decided(call_id, why)
         if why:
             raise ToolError(why)
 
