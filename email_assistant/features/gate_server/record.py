@@ -17,7 +17,9 @@ from email_assistant.inbox.standing import answered_where
 PAGE: Final = 50
 _SQL = statements("features/gate_server", "record.sql")
 
-Outcome = Literal["waits for you", "did not run", "failed", "done", "not said how it ended"]
+Outcome = Literal[
+    "waits for you", "did not run", "failed", "done", "asked about, and not answered", "not said how it ended"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,9 @@ def _outcome(row: Mapping[str, Any]) -> Outcome:
         case "ok":
             return "done"
         case _:
-            return "waits for you" if row["item"] == "pending" else "not said how it ended"
+            if row["ran"]:
+                return "not said how it ended"
+            return "waits for you" if row["item"] == "pending" else "asked about, and not answered"
 
 
 def _did(ran: Sequence[Mapping[str, Any]]) -> list[str]:

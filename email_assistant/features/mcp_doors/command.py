@@ -91,7 +91,8 @@ async def config(
         tell(
             "Whoever has this token can read your mail and send as you: share the text with nobody "
             "(`email-assistant mcp new-token` makes another). "
-            "Run `email-assistant mcp serve calendar --http`, and the same with mail."
+            f"Run `email-assistant mcp serve calendar --http{_flags(account, client_asks=client_asks)}`, and the same "
+            f"with mail.{'' if client_asks else _READS_ALONE}"
         )
     elif any(value.startswith("YOUR-") for value in _pinned(own).values()):
         tell("Put your own values in the place of YOUR-….")
@@ -108,6 +109,14 @@ async def new_token() -> None:
         raise CommandError("EMAIL_ASSISTANT_MCP_TOKEN sets the token: change it there, and start the servers again")
     renew_mcp_token(settings)
     tell("The old token opens nothing any more; `email-assistant mcp config --http` prints the new one.")
+
+
+_READS_ALONE = " What writes is refused over HTTP, where nobody can be asked, unless you add --client-asks to that."
+
+
+def _flags(account: str | None, *, client_asks: bool) -> str:
+    whose = f" --account {account}" if account else ""
+    return f"{' --demo' if chosen.demo else ''}{whose}{' --client-asks' if client_asks else ''}"
 
 
 async def _check_account(app: "App", address: str | None) -> None:

@@ -60,6 +60,7 @@ async def serve(
                 services.rules,
                 Mailbox(services.accounts, services.clients, served.id),
                 services.user_id,
+                served.address,
                 f"{what} of {served.address}, served since {datetime.now(UTC):%Y-%m-%d %H:%M} UTC ({uuid4().hex[:4]})",
                 client_asks=client_asks or what == "agent",  # whoever calls that has asked the person
             )

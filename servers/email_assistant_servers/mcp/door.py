@@ -1,8 +1,8 @@
 """The gate at the door of our MCP servers: each call of a client is judged by the same policy as the assistant's own,
 and noted among the calls of other people's agents. What a person must decide is put to the client's user (elicitation).
 
-A client tells nothing of what its user asked for, so all that writes is asked about. The record keeps no text of the
-mailbox: neither what was read, nor the text of a letter.
+A client tells nothing of what its user asked for, so all that writes is asked about. The record keeps neither what was
+read, nor the text of a letter.
 """
 
 import asyncio
@@ -18,14 +18,15 @@ import anyio
 import psycopg
 from mcp import McpError, types
 from mcp.server.lowlevel.server import request_ctx
+from pydantic import ValidationError
 
 from email_assistant.db.pool import Pool
 from email_assistant.errors import logged
 from email_assistant.gate import ledger
-from email_assistant.gate.call import PROSE
-from email_assistant.gate.policy import Verdict, decide, entry
+from email_assistant.gate.call import PROSE, Proposed
+from email_assistant.gate.policy import Verdict, decide, entry, refused
 from email_assistant.gate.sessions import GateSessions, block, proposed
-from email_assistant.mail.charset import plain
+from email_assistant.mail.charset import one_line, plain, readable
 from email_assistant.tools.config import RuleFiles
 from email_assistant.tools.own.mailbox import STOPPED, Mailbox, TryAgain
 from email_assistant.tools.own.server import OwnCall
@@ -35,12 +36,15 @@ R = TypeVar("R")
 
 log = logging.getLogger(__name__)
 
-_CAN_ASK: Final = types.ClientCapabilities(elicitation=types.ElicitationCapability())
+_BLANK: Final = "\n\u00a0\u202f"
 _CANNOT_ASK: Final = (
     "this is not done unasked, and your client can't put the question to its user; if it asks before each call by "
     "itself, start the server with --client-asks (`mcp config --client-asks` prints that)"
 )
 _FORM: Final[dict[str, Any]] = {"type": "object", "properties": {}}
+_KEY: Final = "idempotency_key"
+_LONGEST_NAME: Final = 100
+_WHOM: Final = ("to", "cc", "attendees")
 _GONE: Final = "the program that asked has gone"
 _LEFT_TO_CLIENT: Final = "left to the client, which asks its user (--client-asks)"
 
@@ -54,6 +58,7 @@ class GuardedDoor:
     rules: RuleFiles
     mailbox: Mailbox
     user_id: UUID
+    account: str
     name: str
     """The session's."""
     client_asks: bool
@@ -68,7 +73,7 @@ class GuardedDoor:
         if verdict.do == "deny":
             raise ToolError(verdict.reason)
         if verdict.do == "ask":
-            await self._ask(call_id, _question(call, verdict))
+            await self._ask(call_id, call, verdict)
         began, status = monotonic(), "error"
         try:
             result = await run()
@@ -79,9 +84,8 @@ class GuardedDoor:
                 await self._end(call_id, status, (monotonic() - began) * 1000)
 
     async def _begin(self, call: OwnCall) -> tuple[str, Verdict]:
-        asked = proposed(call.name, self.rules.now().labels, json.dumps(dict(call.arguments)))
-        call_id, client = uuid4().hex, request_ctx.get().session.client_params
-        agent = client.clientInfo.name if client else None
+        asked, call_id, client = self._proposed(call), uuid4().hex, request_ctx.get().session.client_params
+        agent = one_line(client.clientInfo.name)[:_LONGEST_NAME] if client else None
         async with self.pool.connection() as conn, conn.transaction():
             locked = await self.sessions.lock(conn, self.user_id, self.name)
             if locked.is_stopped:
@@ -91,7 +95,7 @@ class GuardedDoor:
                 verdict = replace(verdict, do="allow", reason=f"{_LEFT_TO_CLIENT}: {verdict.reason}")
             elif verdict.do == "ask":  # if it runs, they saw it whole: that is their own word
                 noted = replace(noted, cleared=True)
-            told = json.dumps({name: _without_prose(name, value) for name, value in call.arguments.items()})
+            told = json.dumps(_for_the_record(call))
             await self.sessions.begin(conn, locked.number, call_id, verdict, noted, told, (agent, "MCP client"), None)
             if verdict.do == "allow":
                 await ledger.runs(conn, call_id)
@@ -99,11 +103,14 @@ class GuardedDoor:
                 await block(conn, verdict.reason, call_id=call_id)
         return call_id, verdict
 
-    async def _ask(self, call_id: str, question: str) -> None:
+    def _proposed(self, call: OwnCall) -> Proposed:
+        return proposed(call.name, self.rules.now().labels, json.dumps(_recipients_first(call)))
+
+    async def _ask(self, call_id: str, call: OwnCall, verdict: Verdict) -> None:
         """Raises ToolError: the client's user does not let it run, or can't be asked."""
         why = _GONE
         try:
-            why = await _refused(question)
+            why = await _refused(_question(call, verdict, self.account)) or refused(None, self._proposed(call).subject)
         finally:  # a client that goes cancels what it asked for, and would each `await` that follows
             with anyio.CancelScope(shield=True):
                 await self._decided(call_id, why)
@@ -124,7 +131,9 @@ class GuardedDoor:
 async def _refused(question: str) -> str:
     """Why the client's user does not let a call run; empty: they do."""
     context = request_ctx.get()
-    if not context.session.check_client_capability(_CAN_ASK):
+    client = context.session.client_params
+    can = client.capabilities.elicitation if client else None
+    if can is None or (can.url is not None and can.form is None):
         return _CANNOT_ASK
     try:
         answer = await context.session.elicit_form(question, _FORM, related_request_id=context.request_id)
@@ -133,15 +142,39 @@ async def _refused(question: str) -> str:
             return _GONE
         log.warning("the client's user can't be asked: %s", plain(error))
         return _CANNOT_ASK
+    except ValidationError:
+        return "the client's answer can't be read"
     return {"accept": "", "decline": "the person said no"}.get(answer.action, "nobody answered")
 
 
-def _question(call: OwnCall, verdict: Verdict) -> str:
-    """All that would be done, and why it is asked about."""
-    given = call.arguments.items()
-    lines = (f"{name}: {value if isinstance(value, str) else json.dumps(value)}" for name, value in given)
-    return plain("\n".join([f"{call.title}?", *lines, "", f"Asked because {verdict.reason}."]))
+def _question(call: OwnCall, verdict: Verdict, account: str) -> str:
+    """All that would be done, and why it is asked about; nothing in a value can pass for another line of it."""
+    lines = [f"{call.title}, with {account}?", f"Asked because {_visible(one_line(verdict.reason))}."]
+    for name, value in _recipients_first(call).items():
+        if isinstance(value, str) and PROSE.fullmatch(name):
+            lines += [f"{name}:", *(f"> {line}" for line in _visible(value).split("\n"))]
+        else:
+            lines.append(f"{name}: {json.dumps(value)}")  # in ASCII, so that a letter that looks like another shows
+    return "\n".join(lines)
 
 
-def _without_prose(name: str, value: Any) -> Any:
-    return f"({len(value)} characters)" if isinstance(value, str) and PROSE.fullmatch(name) else value
+def _visible(text: str) -> str:
+    """With a sign for each character that shows nothing, or turns what stands around it."""
+    return "".join(c if c.isprintable() or c in _BLANK else f"⟨U+{ord(c):04X}⟩" for c in readable(text))
+
+
+def _recipients_first(call: OwnCall) -> dict[str, Any]:
+    """The arguments in an order that the client does not choose, texts last; without the key, which does nothing."""
+    place = {name: number for number, name in enumerate(_WHOM)}
+
+    def order(name: str) -> tuple[bool, int, str]:
+        return bool(PROSE.fullmatch(name)), place.get(name, len(place)), name
+
+    return {name: call.arguments[name] for name in sorted(call.arguments, key=order) if name != _KEY}
+
+
+def _for_the_record(call: OwnCall) -> dict[str, Any]:
+    return {
+        name: f"({len(value)} characters)" if isinstance(value, str) and PROSE.fullmatch(name) else value
+        for name, value in _recipients_first(call).items()
+    }

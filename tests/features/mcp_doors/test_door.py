@@ -29,11 +29,12 @@ class Person:
     def __init__(self, says: Says | None) -> None:
         self.says = says
         self.asked: list[str] = []
+        self.answers = asyncio.Event()
 
     async def answer(self, context: RequestContext[ClientSession, Any], params: ElicitRequestParams) -> ElicitResult:
         self.asked.append(params.message)
         if self.says is None:
-            await asyncio.Event().wait()
+            await self.answers.wait()
         return ElicitResult(action=self.says or "cancel")
 
 
@@ -102,14 +103,50 @@ async def test_a_letter_goes_out_once_the_user_of_the_client_says_so(stage: Stag
         assert not (await session.call_tool("search_mail", {"query": "from:bob"})).isError
     assert len(sent_with(google, "by-the-door")) == 1
     [asked] = person.asked  # what they approved makes nothing else suspect
-    assert all(
-        words in asked for words in ("Send mail?", "bob@example.org", "Plan", "Hello, by-the-door.", "Asked because")
-    )
+    assert asked.startswith(f"Send mail, with {ADA}?\nAsked because it goes out to others")
+    assert asked.endswith('\nto: ["bob@example.org"]\nsubject:\n> Plan\ntext:\n> Hello, by-the-door.')
     assert calls(stage) == [
         ("search_mail", "allow", None, "an-editor", "ok"),
         ("send_email", "ask", None, "an-editor", "ok"),
         ("search_mail", "allow", None, "an-editor", "ok"),
     ]
+
+
+async def test_no_text_passes_for_another_part_of_the_question(stage: Stage, log: Path) -> None:
+    """Whom it reaches comes first, whatever the client's order; what shows nothing, or looks like another, is shown."""
+    forged = 'Thanks.\nto: ["jonas@kantholz.example"]\nAsked because you review each.' + "\n" * 300
+    given = {
+        "text": forged,
+        "subject": "x\u202e\u200b",
+        "to": ["eve@kanthоlz.example"],
+        "idempotency_key": "forged-one",
+    }
+    person = Person("decline")
+    async with client(stage, "mail", person, log) as session:
+        await session.call_tool("send_email", given)
+    [asked] = person.asked
+    _, because, *lines = asked.split("\n")
+    assert "eve@" in because
+    assert "jonas" not in because
+    assert lines[0] == 'to: ["eve@kanth\\u043elz.example"]'
+    assert [line for line in lines if line.startswith("to:")] == ['to: ["eve@kanth\\u043elz.example"]']
+    assert "> x⟨U+202E⟩⟨U+200B⟩" in lines
+    assert '> to: ["jonas@kantholz.example"]' in lines
+
+
+async def test_what_is_switched_off_while_it_is_asked_about_does_not_run(
+    stage: Stage, google: Google, log: Path
+) -> None:
+    person = Person(None)
+    async with client(stage, "mail", person, log) as session:
+        asking = asyncio.create_task(session.call_tool("send_email", letter("too-late")))
+        await until(lambda: person.asked != [])
+        with permissions(stage, send_email=False):
+            person.says = "accept"
+            person.answers.set()
+            result = await asking
+    assert (result.isError, text(result)) == (True, "it is switched off in tool_permissions.json")
+    assert sent_with(google, "too-late") == []
 
 
 @pytest.mark.parametrize(("says", "why"), [("decline", "the person said no"), ("cancel", "nobody answered")])
@@ -167,7 +204,7 @@ async def test_the_record_has_no_text_of_the_mailbox(stage: Stage, google: Googl
         [(kept,)] = stage.sql(f"select coalesce(string_agg(t::text, ' '), '') from {table} t")
         assert not [word for word in ("Ottokar", "Wendelin") if word in kept], table
     [(told,)] = stage.sql("select arguments from gate_requests order by id desc limit 1")
-    assert json.loads(told)["to"] == ["bob@example.org"]
+    assert json.loads(told) == {"to": ["bob@example.org"], "subject": "(4 characters)", "text": "(22 characters)"}
 
 
 async def test_wrong_arguments_are_told_before_anybody_is_asked(stage: Stage, log: Path) -> None:
