@@ -18,34 +18,24 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 
 from tests.doubles.launcher import answer, ask
 
 _ROOT = Path(__file__).parents[2]
 _LAUNCHER = Path(__file__).with_name("launcher.py")
-_PROGRAM = "email_assistant"
-_OURS = (
-    *("cli", "cli.serve", "daemon", "agents.mail.graph", "agents.chat.graph", "work.handover", "queue.handover"),
-    *("work.worker", "work.by_chat", "tools.mailbox", "tools.write_email", "tools.schedule_meeting"),
-)
-_SERVERS = ("mcp.transport", "ask_seller.server", "demo_model.protocol", "google_sandbox.app")
+_OURS = (_ROOT / "email_assistant", _ROOT / "servers" / "email_assistant_servers")
 _LIBRARIES = (  # which the program loads when it is about to use them
     *("langgraph.store.postgres.aio", "prometheus_client", "uvicorn.protocols.http.h11_impl", "uvicorn.lifespan.on"),
     *("uvicorn.loops.asyncio", "apscheduler.triggers.interval", "openai.resources.chat.completions"),
     *("anyio._backends._asyncio", "httpcore", "httpcore2", "truststore", "mcp.server.stdio"),
     *("sklearn.ensemble", "textual.app", "textual.widgets"),
 )
-_MODULES = (
-    *(f"{_PROGRAM}.{name}" for name in _OURS),
-    *(f"{_PROGRAM}_servers.{name}" for name in _SERVERS),
-    *_LIBRARIES,
-)
-
 _joined: list[str] = []
 
 
@@ -224,7 +214,7 @@ def _open_files() -> None:
     sys.__stderr__ = open(2, "w", 1, errors="backslashreplace", closefd=False)  # type: ignore[misc] # noqa: SIM115
     sys.stdin, sys.stdout, sys.stderr = sys.__stdin__, sys.__stdout__, sys.__stderr__
     if os.isatty(1) or os.isatty(2):
-        for name in [name for name in sys.modules if name.startswith(f"{_PROGRAM}.cli")]:
+        for name in [name for name in sys.modules if name.startswith("email_assistant.cli")]:
             del sys.modules[name]
 
 
@@ -253,11 +243,18 @@ def _run(arguments: list[str]) -> int:
     return code or 0
 
 
+def _ours() -> Iterator[str]:
+    """All of the program, which imports most of itself where it is used."""
+    for package in _OURS:
+        for module in walk_packages([str(package)], f"{package.name}."):
+            if not module.name.endswith("__main__"):
+                yield module.name
+
+
 def serve(listening: int) -> None:
     """Be the warm process."""
-    for name in _MODULES:
-        with suppress(ImportError):
-            import_module(name)
+    for name in (*_ours(), *_LIBRARIES):
+        import_module(name)
     gc.freeze()
     with socket.socket(fileno=listening) as listener:
         _Forks(listener).run()

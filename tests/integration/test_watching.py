@@ -282,7 +282,7 @@ class TestReady:
     async def test_not_while_the_queue_stands_still(
         self, open_home: OpenHome, monkeypatch: pytest.MonkeyPatch, database_url: str
     ) -> None:
-        monkeypatch.setattr(worker, "_UNASKED_SECONDS", 1.0)
+        monkeypatch.setattr(worker, "_UNPOLLED_SECONDS", 1.0)
         monkeypatch.setattr(worker, "_POLL_SECONDS", 0.1)
         async with open_home() as home, served(home.app) as root, home.at_work():
             await until(lambda: is_ready(root))
