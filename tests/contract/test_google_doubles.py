@@ -260,7 +260,7 @@ async def _(stage: Stage) -> None:
     assert [message.id for message in await stage.gmail.thread(first.thread_id)] == [first.id, second.id]
     assert [ref.id for ref in await stage.gmail.thread_refs(second.thread_id)] == [first.id, second.id]
     with pytest.raises(NotFound):
-        await stage.gmail.thread_refs("19000000000fffff")
+        await stage.gmail.thread_refs("19000000000eeeee")
 
 
 # History
