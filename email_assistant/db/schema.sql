@@ -505,7 +505,7 @@ create table agent_inbox_approvals (          -- what it posted, since it may po
 -- oneself.
 create table effects (
     account_id      uuid not null references accounts on delete cascade,
-    key             text not null,            -- run/call, program/its key, digest/day: each is done once
+    key             text not null,            -- run/call, or program/ or digest/ and a hash: each is done once
     user_id         uuid not null references users,
     run_id          uuid references runs on delete cascade,  -- null, with the two below: it is of no call
     call_id         text,

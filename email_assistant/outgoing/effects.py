@@ -189,8 +189,7 @@ class Ledger:
         return await self._effects(f"run_id = %s and state = 'done' and {since}", run_id)
 
     async def drafts_in(self, thread_id: UUID) -> list[str]:
-        """Google's ids of drafts that we stored in this conversation, however they came about, and that may still be
-        there."""
+        """Google's ids of drafts that we stored in this conversation and that may still be there."""
         where = f"(thread_id = %s or {_INTO}) and draft_id is not null and state <> 'done'"
         return [str(entry.draft_id) for entry in await self._entries(where, thread_id, thread_id)]
 
@@ -259,14 +258,9 @@ class Ledger:
 
     async def keep_draft(self, entry: Entry, draft_id: str, lease: Lease | None) -> bool:
         """Store the draft that may be sent; False if another worker has taken over, disowned it or stored one."""
-        return await self._change(
-            entry,
-            "draft_id = %(draft)s",
-            """draft_id is null and state = 'started' and epoch is not distinct from %(epoch)s
-               and not %(draft)s = any(orphans)""",
-            draft=draft_id,
-            epoch=lease and lease.epoch,
-        )
+        given = """draft_id is null and state = 'started' and epoch is not distinct from %(epoch)s
+                   and not %(draft)s = any(orphans)"""
+        return await self._change(entry, "draft_id = %(draft)s", given, draft=draft_id, epoch=lease and lease.epoch)
 
     async def disown_draft(self, entry: Entry, draft_id: str) -> bool:
         """Mark a draft as never to be sent, so that it can be deleted; False if it is the stored one."""
@@ -302,12 +296,9 @@ class Ledger:
 
     async def put_back(self, entry: Entry) -> None:
         """It was started and surely did not happen, and no draft of it is there; it may be started again."""
-        await self._change(
-            entry,
-            "state = 'planned', started_at = null, draft_id = null, mark = null",
-            "state = 'started' and draft_id is not distinct from %(draft)s",
-            draft=entry.draft_id,
-        )
+        change = "state = 'planned', started_at = null, draft_id = null, mark = null"
+        given = "state = 'started' and draft_id is not distinct from %(draft)s"
+        await self._change(entry, change, given, draft=entry.draft_id)
 
     async def lose(self, entry: Entry) -> NoReturn:
         """Nobody can be asked whether it happened.
@@ -406,6 +397,12 @@ class Ledger:
                where thread_id = any(%s) and state <> 'started'""",
             (WITHOUT_TEXT, list(thread_ids)),
         )
+
+    @staticmethod
+    async def forget_words(conn: Connection, user_id: UUID, named: str) -> None:
+        """Of letters under a key, forget the words that the person wrote into them, where they match a pattern."""
+        of_key = "user_id = %s and thread_id is null and overwritten ~* %s"
+        await conn.execute(f"update effects set overwritten = null where {of_key}".encode(), (user_id, named))
 
     async def _settle(
         self, entry: Entry, state: State, result: str, external_id: str | None = None, into: str | None = None

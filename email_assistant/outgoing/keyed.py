@@ -1,4 +1,8 @@
-"""Letters that are sent under a key: one key is one letter, whatever dies and whenever."""
+"""Letters that are sent under a key: one key is one letter, whatever dies and whenever.
+
+Of a key only its hash is kept: a program may have put an address into it, and it stays as long as the account, since
+the same key must never send again.
+"""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -42,8 +46,8 @@ class KeyedOutbox:
                 key.
             GoogleError, and what `write` raises.
         """
-        entry = await self._ledger.plan_keyed(account.id, f"{kind}/{key}", kind, asked)
         name = sha256(f"{account.id}/{kind}/{key}".encode()).hexdigest()
+        entry = await self._ledger.plan_keyed(account.id, f"{kind}/{name}", kind, asked)
 
         async def named() -> Letter:
             letter = await write()

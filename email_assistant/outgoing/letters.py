@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from typing import Any, Final
 
 from email_assistant.db.lease import Lease, LeaseLost
@@ -38,10 +39,10 @@ class Letter:
 
     @property
     def mark(self) -> str:
-        """What it is recognised by in the mailbox. Where there is no thread, the subject tells a mail from others with
-        the same text."""
-        mail = parse_bytes(self.raw)
-        return mail_fingerprint(mail) if self.thread else f"{mail_fingerprint(mail)} {mail.subject}"
+        """What it is recognised by in the mailbox: a hash. Where there is no thread, the subject tells a mail from
+        others with the same text."""
+        in_thread, alone = _marks(parse_bytes(self.raw))
+        return in_thread if self.thread else alone
 
 
 Write = Callable[[], Awaitable[Letter]]
@@ -303,8 +304,13 @@ def written_into(draft: Mail, mark: str, subject: str) -> str | None:
 
 
 def _is_like(mail: Mail, mark: str) -> bool:
+    return mark in _marks(mail)
+
+
+def _marks(mail: Mail) -> tuple[str, str]:
+    """Of a mail in a thread, and of one that begins its own."""
     fingerprint = mail_fingerprint(mail)
-    return mark in (fingerprint, f"{fingerprint} {mail.subject}")
+    return fingerprint, sha256(f"{fingerprint} {mail.subject}".encode()).hexdigest()
 
 
 async def drafts_of(gmail: Gmail, thread: str | None, mark: str, but: set[str]) -> AsyncIterator[Draft]:

@@ -245,7 +245,7 @@ class Forgetting:
             await delete_conversations(conn, account_id, ids, past)
 
     async def _blot(self, wanted: ToForget) -> None:
-        """Take the words out of what other programs' agents told."""
+        """Take the words out of what other programs' agents told, and of what belongs to no conversation."""
         for session in await sessions.naming(self._pool, wanted.user, wanted.named.text):
             async with self._pool.connection() as conn, conn.transaction():
                 await conn.execute(_SQL["lock_session"].encode(), (session,))
@@ -253,6 +253,7 @@ class Forgetting:
                     await forget_in_log(conn, kind, blotted)
         async with self._pool.connection() as conn, conn.transaction():
             await forget_in_log(conn, "answered", await rows.blot_calls(conn, wanted.user, wanted.named.text))
+            await Ledger.forget_words(conn, wanted.user, wanted.named.text)
 
     async def _conversations(self, wanted: ToForget) -> list[Mapping[str, Any]]:
         """Those that go, each with its account."""

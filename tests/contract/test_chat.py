@@ -43,8 +43,9 @@ def database(postgres_url: str) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def running(database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     """One program for all tests of this file; their threads keep them apart."""
-    patient = {"lease_seconds": 60, "google_timeout_seconds": 20}  # a busy machine renews no lease of 4 s in time
-    with open_stage(tmp_path_factory.mktemp("home"), database, max_steps=6, **patient) as stage:
+    home = tmp_path_factory.mktemp("home")
+    # A busy machine renews no lease of 4 s in time.
+    with open_stage(home, database, max_steps=6, lease_seconds=60, google_timeout_seconds=20) as stage:
         stage.up()
         yield stage
 

@@ -1,6 +1,7 @@
 """A mail, a correspondent or an account is forgotten everywhere, does not come back, and all else stays."""
 
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ from email_assistant.db.backup import back_up, blocks_of
 from email_assistant.db.lease import claim
 from email_assistant.gate.ledger import check
 from email_assistant.inbox.items import Conflict, NoItem
+from email_assistant.mail.address import Address
+from email_assistant.mail.compose import compose_mail
+from email_assistant.outgoing.letters import Letter
 from email_assistant.web.app import create_api
 from email_assistant.work.forgetting import NobodyNamed
 from tests.doubles.google import Google
@@ -245,6 +249,25 @@ async def test_a_chat_that_named_a_mail_of_theirs_goes_with_a_correspondent(
     await forgets.carry_out(forgets.of_correspondent(home.app.user_id, WHO))
     rows = await home.sql("select chat_id from threads where chat_id is not null")
     assert [row["chat_id"] for row in rows] == ["another"]
+
+
+async def test_of_a_letter_under_a_key_nothing_names_them_and_it_is_not_sent_again(
+    home: Home, google: Google, database_url: str, tmp_path: Path
+) -> None:
+    held, key = await home.account(), f"{UNIQUE} for {WHO}"
+
+    async def write() -> Letter:
+        sender, subject, now = Address("Ada", ADA), f"The {UNIQUE}", datetime.now(UTC)
+        return Letter(compose_mail(to=[WHO], sender=sender, subject=subject, text=f"{UNIQUE}.", date=now), None)
+
+    gmail = (await home.app.clients.of(held)).gmail
+    await home.app.outbox.send(gmail, held, "program", key, {}, write)
+    await home.sql("update effects set overwritten = %s", f"To: {WHO}")
+    await correspondent(home, "")
+    after = dumped(database_url, tmp_path)
+    assert (places(after, UNIQUE), places(after, WHO)) == (set(), set())
+    assert (await home.app.outbox.send(gmail, held, "program", key, {}, write)).before
+    assert len(google.sent) == 1
 
 
 async def test_another_programs_agents_calls_are_blotted_out_and_the_log_says_so(home: Home) -> None:
