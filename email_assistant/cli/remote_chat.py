@@ -12,8 +12,9 @@ from pydantic import ValidationError
 
 from email_assistant.cli.context import CommandError, out, print_json, print_text, tell
 from email_assistant.cli.talk import line_typed
+from email_assistant.gate.call import argument_lines
 from email_assistant.settings.values import is_loopback
-from email_assistant.web.replies import Clarification, Confirmation, PendingCall, Reply
+from email_assistant.web.replies import Clarification, Confirmation, PendingCall, PendingQuestion, Reply
 
 _TOKEN: Final = re.compile(r"[\x21-\x7e]+")
 _SECONDS: Final = 600.0  # that a request may take: models are slow, and tools wait for others
@@ -81,7 +82,8 @@ class _RemoteChat:
 
     async def turn(self, words: str) -> int:
         status, reply = await self._post("/run", {"user_request": words} | self._account)
-        while self._asks and (given := _answers(reply)):
+        asked: set[str] = set()
+        while self._asks and (given := _answers(reply, asked)):
             status, reply = await self._post("/resume", given)
         if self._asks and reply.pending_action:
             out.print(f"It waits for you: in the inbox there, or here with --thread {self._thread}", style="dim")
@@ -128,25 +130,33 @@ def _print(reply: Reply, *, asks: bool) -> None:
 def _print_call(call: PendingCall) -> None:
     """Exactly as it would be made."""
     print_text(f"\n{call.tool_name}", style="bold")
-    for name, value in call.arguments.items():
-        print_text(f"  {name}: {value}")
+    for line in argument_lines(call.arguments):
+        print_text(f"  {line}")
 
 
-def _answers(reply: Reply) -> dict[str, Any] | None:
-    """What the person answers now, as `/resume` takes it; None: nothing waits, or they put all of it off."""
+def _answers(reply: Reply, asked: set[str]) -> dict[str, Any] | None:
+    """What the person answers now, as `/resume` takes it; None: nothing waits, or they put all of it off.
+
+    Args:
+        asked: the ids of calls and questions that they were asked about before, and put off; those of now are added.
+    """
     match reply.pending_action:
         case Confirmation(tool_calls=calls):
-            given = [answer for call in calls if (answer := _confirmed(call))]
+            given = [answer for call in calls if call.call_id not in asked and (answer := _confirmed(call))]
+            asked.update(call.call_id for call in calls)
             return {"approvals": given} if given else None
         case Clarification(clarifications=questions):
-            said = []
-            for each in questions:
-                print_text(f"\n{each.question}", style="bold")
-                print_text(each.context or "")
-                if words := line_typed("Your answer (empty: later): "):
-                    said.append({"call_id": each.call_id, "response": words})
-            return {"clarification_responses": said} if said else None
+            given = [answer for each in questions if each.call_id not in asked and (answer := _said(each))]
+            asked.update(each.call_id for each in questions)
+            return {"clarification_responses": given} if given else None
     return None
+
+
+def _said(question: PendingQuestion) -> dict[str, Any] | None:
+    print_text(f"\n{question.question}", style="bold")
+    print_text(question.context or "")
+    words = line_typed("Your answer (empty: later): ")
+    return {"call_id": question.call_id, "response": words} if words else None
 
 
 def _confirmed(call: PendingCall) -> dict[str, Any] | None:

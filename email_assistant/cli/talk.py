@@ -17,6 +17,7 @@ from rich.text import Text
 from email_assistant.accounts.account import Account
 from email_assistant.app import App
 from email_assistant.cli.context import complain, here, invocation, out, print_text, tell
+from email_assistant.gate.call import argument_lines
 from email_assistant.inbox.describe import remarks
 from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
 from email_assistant.inbox.sentences import did_in_words, done_in_words, link_host, sentence
@@ -244,10 +245,8 @@ def print_call(item: Item, args: Mapping[str, Any]) -> None:
     print_text(item.action, style="bold")
     if item.asked_because:
         print_text(f"  You are asked again: {item.asked_because}", style="yellow")
-    for name, value in args.items():
-        if name == "from_address":
-            continue
-        print_text(f"  {name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}")
+    for line in argument_lines({name: value for name, value in args.items() if name != "from_address"}):
+        print_text(f"  {line}")
     if item.sent_from:
         print_text(f"  From: {item.sent_from}")
     for warning in item.warnings:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, RootModel
 
 from email_assistant.gate.source import Source
 from email_assistant.mail.address import parse_addresses
+from email_assistant.mail.charset import one_line, visible
 
 Acl = Literal["PUBLIC", "PRIVATE", "SECRET"]
 Act = Literal["add", "send", "change", "delete", "cancel", "share", "pay"]
@@ -136,6 +137,20 @@ class Proposed:
 def prose_of(arguments: Mapping[str, Any]) -> str:
     """All that is said, one after the other."""
     return "\n\n".join(_said(arguments))
+
+
+def argument_lines(arguments: Mapping[str, Any]) -> list[str]:
+    """A call's arguments as a person reads them before they say yes: nothing in one can pass for another line."""
+    return [line for name, value in arguments.items() for line in _argument_lines(visible(one_line(name)), value)]
+
+
+def _argument_lines(name: str, value: object) -> list[str]:
+    if isinstance(value, str) and (PROSE.fullmatch(name) or "\n" in value):
+        first, *more = visible(value).split("\n")
+        return [f"{name}:", *(f"> {line}" for line in (first, *more))] if more else [f"{name}: {first}"]
+    if isinstance(value, str) and value.isascii() and value.isprintable():
+        return [f"{name}: {value}"]
+    return [f"{name}: {json.dumps(value)}"]  # in ASCII, so that a letter that looks like another shows
 
 
 def _said(arguments: Mapping[str, Any]) -> Iterator[str]:

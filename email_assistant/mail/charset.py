@@ -10,6 +10,8 @@ _SURROGATES = re.compile(r"[\ud800-\udfff]")
 _LINE_BREAKS = re.compile(r"[\r\x85\u2028\u2029]")
 _AT_ONCE = 250_000  # characters: while one of these patterns runs, no other thread does
 _BLANKS = re.compile(r"\s+")
+_SHOWN_BLANKS = "\n\u00a0\u202f"
+"""Beside the blank: those that Python calls not printable, and that harm nobody."""
 _QUOTED = 120  # characters
 MOST_ON_A_LINE = 20
 _REORDERING = re.compile("[\u202a-\u202e\u2066-\u2069]")
@@ -113,6 +115,11 @@ def _readable(text: str) -> str:
 def plain(text: object) -> str:
     """Text to show: `readable`, and without marks that reorder it."""
     return _REORDERING.sub("", readable(str(text)))
+
+
+def visible(text: str) -> str:
+    """`readable` text with a sign for each character that shows nothing, or turns the text around it."""
+    return "".join(c if c.isprintable() or c in _SHOWN_BLANKS else f"⟨U+{ord(c):04X}⟩" for c in readable(text))
 
 
 def one_line(text: str) -> str:

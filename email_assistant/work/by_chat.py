@@ -200,7 +200,7 @@ class ByChat(Workflow[OpenRuns]):
     async def shown(self, at: OpenRuns, run: RunRow) -> str:
         return f"You: {run.input['request']}"
 
-    async def retry_after(self, run: RunRow, error: Exception, fault: Fault) -> Fault | None:
+    async def fault_to_wait_out(self, run: RunRow, error: Exception, fault: Fault) -> Fault | None:
         """What the person approved and can't be done now is done later, by itself, and so is what follows something
         that was done: nobody should ask for that again. All else they can ask for again."""
         if isinstance(error, psycopg.Error | QuestionNotStored):

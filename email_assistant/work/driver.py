@@ -104,7 +104,7 @@ class Workflow(ABC, Generic[S]):
         """What stands at the time of a call, {call_id, action, args}; None: that can't be known now."""
         return NO_CONFLICTS
 
-    async def retry_after(self, run: RunRow, error: Exception, fault: Fault) -> Fault | None:
+    async def fault_to_wait_out(self, run: RunRow, error: Exception, fault: Fault) -> Fault | None:
         """What keeps the run for a while; None: it has failed for good.
 
         Raises:
@@ -283,7 +283,7 @@ class Driver(Generic[S]):
             return
         went_wrong("work", error)
         fault = classify(error)
-        outlasted = await self.workflow.retry_after(run, error, fault) if run is not None else fault
+        outlasted = await self.workflow.fault_to_wait_out(run, error, fault) if run is not None else fault
         log.warning(
             "conversation %s of %s: %s; %s",
             lease.thread_id,

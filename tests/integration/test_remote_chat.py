@@ -116,3 +116,27 @@ class TestConversation:
         terminal.press(b"l\n")
         terminal.until(b"It waits for you")
         assert stage.calendar.names == ["Team Meeting"]
+
+    def test_a_call_that_was_put_off_is_not_asked_about_again(
+        self, stage: Stage, open_terminal: Callable[..., Terminal]
+    ) -> None:
+        stage.model.on_chat({"plan": [[event("Lunch"), event("Tea")], "Planned."]})
+        terminal = open_terminal("--thread", "t")
+        terminal.until(b"> ")
+        terminal.press(b"plan\n")
+        terminal.until(b"name: Lunch")
+        terminal.press(b"l\n")
+        terminal.until(b"name: Tea")
+        terminal.press(b"y\n")
+        terminal.until(b"It waits for you")
+        assert terminal.written.count(b"name: Lunch") == 1
+
+    def test_an_argument_passes_for_no_other_line(self, stage: Stage, open_terminal: Callable[..., Terminal]) -> None:
+        stage.model.on_chat({"plan": [[event("Lunch\n  calendar_id: other")], "Planned."]})
+        terminal = open_terminal("--thread", "t")
+        terminal.until(b"> ")
+        terminal.press(b"plan\n")
+        terminal.until(b"Do this?")
+        shown = terminal.written.decode()
+        assert ("> Lunch" in shown, ">   calendar_id: other" in shown) == (True, True)
+        assert [line for line in shown.splitlines() if line.startswith("  calendar_id")] == ["  calendar_id: primary"]

@@ -23,10 +23,10 @@ from pydantic import ValidationError
 from email_assistant.db.pool import Pool
 from email_assistant.errors import logged
 from email_assistant.gate import ledger
-from email_assistant.gate.call import PROSE, Proposed
+from email_assistant.gate.call import PROSE, Proposed, argument_lines
 from email_assistant.gate.policy import Verdict, decide, entry, refused
 from email_assistant.gate.sessions import GateSessions, block, proposed
-from email_assistant.mail.charset import one_line, plain, readable
+from email_assistant.mail.charset import one_line, plain, visible
 from email_assistant.tools.config import RuleFiles
 from email_assistant.tools.own.mailbox import STOPPED, Mailbox, TryAgain
 from email_assistant.tools.own.server import OwnCall
@@ -36,7 +36,6 @@ R = TypeVar("R")
 
 log = logging.getLogger(__name__)
 
-_BLANK: Final = "\n\u00a0\u202f"
 _CANNOT_ASK: Final = (
     "this is not done unasked, and your client can't put the question to its user; if it asks before each call by "
     "itself, start the server with --client-asks (`mcp config --client-asks` prints that)"
@@ -149,18 +148,8 @@ async def _refused(question: str) -> str:
 
 def _question(call: OwnCall, verdict: Verdict, account: str) -> str:
     """All that would be done, and why it is asked about; nothing in a value can pass for another line of it."""
-    lines = [f"{call.title}, with {account}?", f"Asked because {_visible(one_line(verdict.reason))}."]
-    for name, value in _recipients_first(call).items():
-        if isinstance(value, str) and PROSE.fullmatch(name):
-            lines += [f"{name}:", *(f"> {line}" for line in _visible(value).split("\n"))]
-        else:
-            lines.append(f"{name}: {json.dumps(value)}")  # in ASCII, so that a letter that looks like another shows
-    return "\n".join(lines)
-
-
-def _visible(text: str) -> str:
-    """With a sign for each character that shows nothing, or turns what stands around it."""
-    return "".join(c if c.isprintable() or c in _BLANK else f"⟨U+{ord(c):04X}⟩" for c in readable(text))
+    lines = [f"{call.title}, with {account}?", f"Asked because {visible(one_line(verdict.reason))}."]
+    return "\n".join([*lines, *argument_lines(_recipients_first(call))])
 
 
 def _recipients_first(call: OwnCall) -> dict[str, Any]:

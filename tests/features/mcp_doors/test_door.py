@@ -104,7 +104,7 @@ async def test_a_letter_goes_out_once_the_user_of_the_client_says_so(stage: Stag
     assert len(sent_with(google, "by-the-door")) == 1
     [asked] = person.asked  # what they approved makes nothing else suspect
     assert asked.startswith(f"Send mail, with {ADA}?\nAsked because it goes out to others")
-    assert asked.endswith('\nto: ["bob@example.org"]\nsubject:\n> Plan\ntext:\n> Hello, by-the-door.')
+    assert asked.endswith('\nto: ["bob@example.org"]\nsubject: Plan\ntext: Hello, by-the-door.')
     assert calls(stage) == [
         ("search_mail", "allow", None, "an-editor", "ok"),
         ("send_email", "ask", None, "an-editor", "ok"),
@@ -130,7 +130,7 @@ async def test_no_text_passes_for_another_part_of_the_question(stage: Stage, log
     assert "jonas" not in because
     assert lines[0] == 'to: ["eve@kanth\\u043elz.example"]'
     assert [line for line in lines if line.startswith("to:")] == ['to: ["eve@kanth\\u043elz.example"]']
-    assert "> x⟨U+202E⟩⟨U+200B⟩" in lines
+    assert "subject: x⟨U+202E⟩⟨U+200B⟩" in lines
     assert '> to: ["jonas@kantholz.example"]' in lines
 
 
