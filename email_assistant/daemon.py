@@ -75,7 +75,7 @@ class Daemon:
         settings, names = app.settings, app.settings.class_labels
         waits = settings.when_spent == "wait"
         self.app = app
-        self._sweeps: set[asyncio.Task[object]] = set()  # those under way
+        self._scheduled: set[asyncio.Task[object]] = set()  # the scheduler's jobs that are under way
         self.due = DueWork(app.pool, settings.provider, app.holder, waits_when_spent=waits, labels=bool(names))
         self.mailboxes = Mailboxes(
             app.pool,
@@ -152,28 +152,38 @@ class Daemon:
         scheduler = AsyncIOScheduler(
             timezone="UTC", job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
         )
+        scheduler.add_job(self._begin_looks, "interval", seconds=settings.poll_seconds, next_run_time=now)
         scheduler.add_job(self._sweep_on, "interval", [scheduler], seconds=settings.sweep_seconds, next_run_time=now)
         for job in self._jobs:
             if job.seconds and (seconds := job.seconds(self.app)):
                 scheduler.add_job(self.do, "interval", [job], seconds=seconds, next_run_time=now)
-        scheduler.start()
-        try:
-            async with asyncio.TaskGroup() as parts:
-                parts.create_task(self.polling.run())
+        async with asyncio.TaskGroup() as parts:
+            parts.create_task(self.polling.keep())
+            scheduler.start()
+            try:
                 while True:  # what a dead process left waits for no sweep
                     await self.app.holder.someone_died()
                     await tried("jobs of a dead process stay", self.app.queue.forget_dead(self.app.holder.dead))
                     await self._sweep_on(scheduler)
-        finally:
-            scheduler.shutdown(wait=False)
-            # It cancels them, and the loop's end would once more, which breaks off what psycopg does about the first.
-            await asyncio.gather(*self._sweeps - {asyncio.current_task()}, return_exceptions=True)
+            finally:  # before the looks end: it begins no other
+                scheduler.shutdown(wait=False)
+                # It cancels them, and the loop's end would once more, which breaks off what psycopg does about the
+                # first.
+                await asyncio.gather(*self._scheduled - {asyncio.current_task()}, return_exceptions=True)
+
+    def _note_scheduled(self) -> None:
+        """The current task is awaited before the scheduler ends."""
+        if task := asyncio.current_task():
+            self._scheduled.add(task)
+            task.add_done_callback(self._scheduled.discard)
+
+    async def _begin_looks(self) -> None:
+        self._note_scheduled()
+        await tried("no poll", self.polling.begin())
 
     async def _sweep_on(self, scheduler: AsyncIOScheduler) -> None:
         """Sweep, and have done what that saw: each on its own, as a slow server would hold up the next look."""
-        if task := asyncio.current_task():
-            self._sweeps.add(task)
-            task.add_done_callback(self._sweeps.discard)
+        self._note_scheduled()
         swept = await self.sweep()
         for job in swept.jobs:
             scheduler.add_job(self.do, args=[job], id=job.fails_with, replace_existing=True)

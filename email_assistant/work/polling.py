@@ -56,6 +56,8 @@ class Polling:
     lease_seconds: float
     heartbeat: Heartbeat
     """Told that mailboxes are looked at."""
+    _spared_seconds: float = field(default=0.0, init=False)
+    """A mailbox into which somebody has looked since is left alone."""
     _under_way: dict[UUID, asyncio.Task[None]] = field(default_factory=dict, init=False)
     _ended: set[UUID] = field(default_factory=set, init=False)
     """Whose leases are to be given back."""
@@ -63,23 +65,22 @@ class Polling:
     """Where nothing is new, with the cursor to move it to."""
     _some_ended: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
-    async def run(self) -> None:
-        """Look at every mailbox when its time has come, until cancelled. Any number of processes may do so."""
-        seconds = 0.0
+    async def begin(self) -> None:
+        """Begin to look into every mailbox whose time has come. Any number of processes may do so.
+
+        The first time, that is every one; then those into which no other process has looked meanwhile. Raises
+        psycopg.Error."""
+        await self._begin_all(self._spared_seconds)
+        self._spared_seconds = self.every / 2
+        self.heartbeat.beat(_UNSEEN)
+
+    async def keep(self) -> None:
+        """See to the looks that were begun, until cancelled; then those that have not ended are broken off."""
         self.heartbeat.expect(_UNSEEN, max(_MISSED * self.every, _MISSED_SECONDS))
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._write_down())
-                tasks.create_task(self._keep())
-                while True:
-                    began = _now()
-                    try:
-                        await self._begin_all(seconds)
-                        seconds = self.every / 2
-                        self.heartbeat.beat(_UNSEEN)
-                    except psycopg.Error as error:
-                        log.warning("no poll: the database is not available (%s)", type(error).__name__)
-                    await asyncio.sleep(max(0, began + self.every - _now()))
+                tasks.create_task(self._renew())
         finally:
             await self._stop()
 
@@ -195,7 +196,7 @@ class Polling:
         self._ended -= ended
         del self._unchanged[: len(unchanged)]
 
-    async def _keep(self) -> None:
+    async def _renew(self) -> None:
         """Renew the leases of looks that take long, such as the first one at a mailbox."""
         while True:
             await asyncio.sleep(self.lease_seconds / 3)
@@ -214,7 +215,3 @@ class Polling:
         with suppress(psycopg.Error, TimeoutError):  # a lease that can't be given back runs out by itself
             async with asyncio.timeout(_GIVE_BACK_SECONDS):
                 await self._settle()
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

@@ -41,7 +41,7 @@ async def connected(home: Home, number: int, folder: Path) -> dict[UUID, Google]
 @asynccontextmanager
 async def looked_at(home: Home) -> AsyncIterator[None]:
     """Mailboxes are looked at until the block ends."""
-    looks = asyncio.create_task(home.works.polling.run())
+    looks = asyncio.create_task(home.works.schedule())
     try:
         yield
     finally:
