@@ -74,6 +74,9 @@ class Account:
     timezone: str | None
     """IANA name from the account's calendar; None until it is known."""
     background: str
+    """Who the person is, in their own words."""
+    introduced: bool
+    """They were asked that once, and have answered, be it with nothing."""
     history_id: int | None
     """The mailbox cursor; None until the first listing."""
     listed_at: datetime | None

@@ -429,7 +429,7 @@ class Accounts:
         await self._set(account_id, "labels = %s", Jsonb(dict(labels)))
 
     async def set_background(self, account_id: UUID, text: str) -> None:
-        await self._set(account_id, "background = %s", text)
+        await self._set(account_id, "background = %s, introduced = true", text)
 
     @asynccontextmanager
     async def _one_by_one(self) -> AsyncIterator[Connection]:

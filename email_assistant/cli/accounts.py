@@ -1,6 +1,7 @@
 """`email-assistant account …`"""
 
 import re
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -24,6 +25,8 @@ from email_assistant.cli.context import (
 )
 
 if TYPE_CHECKING:
+    from email_assistant.accounts.account import Account
+    from email_assistant.app import App
     from email_assistant.settings import Settings
 
 app = typer.Typer(help="The mailboxes that are watched.", no_args_is_help=True)
@@ -97,6 +100,7 @@ async def add(
         account = await app.accounts.add(app.user_id, address, token, begin, mode or first_mode(settings))
         if mode and account.mode != mode and (back := await app.inbox.set_mode(app.accounts, account, mode)):
             say(taken_back(back))
+        await begin_memory(app, account)
         await app.queue.poll([account.id])
     out.print(f"Added {account.address}. `email-assistant up` watches it.")
     say_mode(account.address, mode or account.mode)
@@ -213,6 +217,20 @@ async def _set_state(address: str, state: str) -> None:
 def first_mode(settings: "Settings") -> Mode:
     """The mode in which a mailbox begins that is connected for the first time."""
     return "shadow" if settings.shadow else "send"
+
+
+async def begin_memory(app: "App", account: "Account") -> None:
+    """Give a mailbox that was just connected the preferences that each begins with, and ask the person once who they
+    are; where nobody can be asked, the first steps do."""
+    from email_assistant.cli.talk import line_typed
+    from email_assistant.memory.given import give
+
+    await give(app.memory, account.id)
+    if not account.introduced and sys.stdin.isatty() and sys.stdout.isatty():
+        say("Who are you, in a few words: your role, tone, languages? It is read with every mail.")
+        words = line_typed("Empty: nothing; `email-assistant memory background` changes it > ")
+        if words is not None:
+            await app.accounts.set_background(account.id, words)
 
 
 def say_mode(address: str, mode: Mode) -> None:

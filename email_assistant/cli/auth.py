@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from email_assistant.cli.accounts import Address, Since, check_address, confirm, first_mode, say_mode, triage_begin
+from email_assistant.cli.accounts import (
+    Address,
+    Since,
+    begin_memory,
+    check_address,
+    confirm,
+    first_mode,
+    say_mode,
+    triage_begin,
+)
 from email_assistant.cli.context import (
     AsJson,
     CommandError,
@@ -84,6 +93,7 @@ async def login(
         client = await _client(app, address, client_secret)
         grant = await _ask(app, client, address, host, port, browser=not no_browser)
         account = await _connect(app, grant, address, begin)
+        await begin_memory(app, account)
         await app.queue.poll([account.id])
     out.print(f"Connected {account.address}. `email-assistant up` watches it.")
     say_mode(account.address, account.mode)

@@ -22,6 +22,7 @@ from email_assistant.db.embedded import try_lock
 from email_assistant.google.account import address_of
 from email_assistant.home import bring_up_to_date, database
 from email_assistant.inbox.items import Conflict
+from email_assistant.memory.given import give
 from email_assistant.programs import stand_in
 from email_assistant.settings import Settings
 from email_assistant.telemetry import log_to_stderr
@@ -202,7 +203,8 @@ def _at_its_pace(settings: Settings, inbox_url: str, *, exit_when_idle: bool) ->
 async def _add_account(app: App, google: dict[str, Any]) -> None:
     """The mailbox's own account; all of its mail is new."""
     address = await address_of(google["token"], app.settings.google_root, app.settings.google_timeout_seconds)
-    await app.accounts.add(app.user_id, address, google["token"], datetime(1970, 1, 1, tzinfo=UTC))
+    added = await app.accounts.add(app.user_id, address, google["token"], datetime(1970, 1, 1, tzinfo=UTC))
+    await give(app.memory, added.id)
 
 
 def _say_hello(google: dict[str, Any], inbox_url: str, model: dict[str, Any] | None) -> None:

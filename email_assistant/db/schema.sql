@@ -124,6 +124,7 @@ create table accounts (
     described_at  timestamptz,                -- name, signature and timezone were read then
     timezone      text,                       -- IANA name, from the account's calendar
     background    text not null default '',   -- who the person is, for the prompts
+    introduced    boolean not null default false,  -- they were asked who they are, and have answered, be it with nothing
     token         bytea not null,             -- authorized-user JSON, encrypted
     history_id    numeric(20),                -- the mailbox cursor: Gmail's are unsigned numbers of 64 bits
     listed_at     timestamptz,                -- the cursor was good at this time

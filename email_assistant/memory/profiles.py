@@ -155,10 +155,12 @@ class Memory:
             raise NoRule(f"there is {what} whose id begins with {prefix}; `memory show` shows them")
         return found[0]
 
-    async def add(self, account_id: UUID, profile: Profile, text: str, by: str) -> Rule:
-        """Add a rule that the person wrote. Raises BadRule: no text, too long a text, or too many rules."""
+    async def add(
+        self, account_id: UUID, profile: Profile, text: str, by: str, did: str = "You wrote this rule."
+    ) -> Rule:
+        """Add a rule. `did`: where it comes from. Raises BadRule: no text, too long a text, or too many rules."""
         async with self._locked(account_id, profile):
-            return await self._add(account_id, profile, str(uuid4()), text, {"did": "You wrote this rule.", "by": by})
+            return await self._add(account_id, profile, str(uuid4()), text, {"did": did, "by": by})
 
     async def correct(
         self, account_id: UUID, profile: Profile, key: str, text: str | None, origin: Mapping[str, str]

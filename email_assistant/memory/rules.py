@@ -25,6 +25,8 @@ Profile = Literal["triage_preferences", "response_preferences", "cal_preferences
 PROFILES: tuple[Profile, ...] = get_args(Profile)
 LONGEST_RULE = 300
 MOST_RULES = 200  # of a profile
+GIVEN = "given"
+"""By whom a rule is that every mailbox begins with."""
 
 log = logging.getLogger(__name__)
 
@@ -79,6 +81,11 @@ class Rule:
     def is_corrected(self) -> bool:
         """Whether it states a correction of a triage: code wrote it, and no model reads or changes it."""
         return any("correction" in version["origin"] for version in self.versions)
+
+    @property
+    def is_given(self) -> bool:
+        """Whether it is one that every mailbox begins with, in the words that it came in: it tells of nobody."""
+        return self.origin.get("by") == GIVEN
 
     @property
     def senders(self) -> set[str]:

@@ -42,10 +42,13 @@ def steps(page: str) -> list[bool]:
 class TestFirstSteps:
     async def test_each_tells_the_truth_and_all_go_when_they_are_done(self, home: Home) -> None:
         async with browser(home) as http:
-            assert steps((await http.get("/")).text) == [], "connected, a model, and it may send"
+            assert steps((await http.get("/")).text) == [True, True, True, False], "nobody asked who they are"
+            assert ">Say who you are</a>" in (await http.get("/")).text
+            await http.post("/memory/background", data={"account": ADA, "background": ""})
+            assert steps((await http.get("/")).text) == [], "connected, a model, it may send, and they say nothing"
             await home.app.inbox.set_mode(home.app.accounts, await home.account(), "shadow")
             shown = (await http.get("/")).text
-            assert steps(shown) == [True, True, False]
+            assert steps(shown) == [True, True, False, True]
             assert f"Connected: {ADA}" in shown
             assert f"account mode {ADA} send" in shown
             await home.app.accounts.set_state(home.account_id, "login", "the login has expired")
@@ -67,18 +70,20 @@ class TestFirstSteps:
             assert steps((await http.post("/first-steps")).text) == []
             assert steps((await http.get("/")).text) == []
         async with browser(home) as elsewhere:
-            assert steps((await elsewhere.get("/")).text) == [True, True, False]
+            assert steps((await elsewhere.get("/")).text) == [True, True, False, False]
 
 
 def test_status_tells_the_steps_that_are_left(connect: Start) -> None:
     program = connect()
+    assert "○ Say who you are: On the page Memory" in program.cli("status")
+    program.cli("memory", "background", "A gardener.")
     assert "First steps" not in program.cli("status")
     assert program.cli("status", "--json")["first_steps"] == []
     program.cli("account", "mode", ADA, "shadow")
     said = program.cli("status")
     assert f"✓ Connect your mailbox: Connected: {ADA}" in said
     assert "○ Watch it in shadow mode" in said
-    assert [step["done"] for step in program.cli("status", "--json")["first_steps"]] == [True, True, False]
+    assert [step["done"] for step in program.cli("status", "--json")["first_steps"]] == [True, True, False, True]
 
 
 @in_one_loop

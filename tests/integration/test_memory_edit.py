@@ -10,6 +10,7 @@ import httpx
 import pytest
 import pytest_asyncio
 
+from email_assistant.memory.given import give
 from email_assistant.web.app import create_api
 from tests.doubles.model import Model
 from tests.integration.conftest import Start
@@ -218,3 +219,35 @@ def test_the_command_line_does_all_of_it(connect: Start) -> None:
     refused = daemon.run("memory", "import", str(file), "--yes")
     assert (refused.returncode, "line 2: " in refused.stderr) == (1, True)
     assert daemon.run("memory", "add", "other", "x").returncode == 1
+
+
+def test_a_new_mailbox_begins_with_a_few_preferences_once(connect: Start) -> None:
+    """They are shown as given, sort no mail, and stay away once they are removed."""
+    daemon = connect()
+    daemon.account_add(ADA)
+    shown = daemon.cli("memory", "show", "--json")
+    given = {profile: [rule["origin"]["did"] for rule in rules] for profile, rules in shown.items()}
+    assert given == {REPLIES: ["Given to begin with."] * 2, "cal_preferences": ["Given to begin with."] * 2} | {
+        "triage_preferences": []
+    }
+    for rule in shown[REPLIES]:
+        daemon.cli("memory", "remove", rule["id"])
+    daemon.account_add(ADA)
+    assert daemon.rules(REPLIES) == []
+    assert len(daemon.rules("cal_preferences")) == 2
+
+
+@in_one_loop
+async def test_a_chat_that_knows_no_more_than_these_knows_nothing_private(home: Home, model: Model) -> None:
+    model.on_policy()
+    model.on_chat({"hello": ["Hello."], "again": ["Hello."]})
+
+    async def told_of_them() -> list[dict[str, Any]]:
+        return await home.sql("select tool from gate_calls")
+
+    await give(home.app.memory, home.account_id)
+    await home.works.chat.ask(await home.account(), "one", "hello")
+    assert await told_of_them() == []
+    await home.app.memory.add(home.account_id, "response_preferences", "Be brief.", "test")
+    await home.works.chat.ask(await home.account(), "two", "again")
+    assert await told_of_them() == [{"tool": "background and rules"}]

@@ -18,6 +18,7 @@ from email_assistant.agents.assistant import Assistant
 from email_assistant.agents.chat.prompts import executor_prompt, policy_schema, router_prompt
 from email_assistant.agents.loop import Loop
 from email_assistant.gate.ledger import PROMPT
+from email_assistant.memory.rules import render
 from email_assistant.tools.control import CLARIFICATION
 from email_assistant.tools.spec import Call, FormNeeded, LinkNeeded, ServerDown
 
@@ -92,7 +93,7 @@ class ChatAgent(Assistant):
 
     async def propose(self, state: LoopState) -> AIMessage:
         run = state["run"]
-        account, learned = await asyncio.gather(self.account(run), self.memory.texts(UUID(run["account_id"])))
+        account, learned = await asyncio.gather(self.account(run), self.memory.in_force(UUID(run["account_id"])))
         offered = await self.tools.offered("chat", account.id, run["allowed_tool_types"], mailbox=account.has_mailbox)
         used = {
             self.tools.foreign(str(m.name)) for m in _since_the_request(state["messages"]) if isinstance(m, ToolMessage)
@@ -101,15 +102,12 @@ class ChatAgent(Assistant):
         if missed and await self.ledger.done_of([UUID(run["id"])]):
             raise missed[0]  # what was done is told, and what follows it waits
         preferences = learned["response_preferences"], learned["cal_preferences"]
-        if any((account.background.strip(), *preferences)):
+        if account.background.strip() or any(not rule.is_given for rules in preferences for rule in rules):
             # Rules come of answers to mail, so they may tell of it as the mail itself does.
             await self.gate.append(UUID(run["id"]), PROMPT.tool, PROMPT)
-        prompt = executor_prompt(
-            account,
-            *preferences,
-            datetime.now(account.zone),
-            [str(down) for down in offered.down],
-        )
+        writing, meetings = map(render, preferences)
+        down = [str(each) for each in offered.down]
+        prompt = executor_prompt(account, writing, meetings, datetime.now(account.zone), down)
         return await self.models.call(
             "chat",
             [SystemMessage(prompt), *state["messages"]],

@@ -48,6 +48,9 @@ def _steps(settings: Settings, accounts: Sequence[Account]) -> Iterator[FirstSte
     to_choose = "Set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own, or GOOGLE_API_KEY alone"
     yield FirstStep("Choose a model", chosen, read_by if chosen else _instead_of(in_place, to_choose))
     yield _trusting(own)
+    if own:
+        says = "On the page Memory: your role, tone and languages, which are read with every mail"
+        yield FirstStep("Say who you are", all(account.introduced for account in own), says)
 
 
 def _instead_of(stand_in: str, to_do: str) -> str:
