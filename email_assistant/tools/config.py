@@ -155,6 +155,8 @@ class Shipped:
     """Of these, those that run locally only."""
     questions: Collection[str] = ()
     """Of these, those that ask the person."""
+    by_type: bool = True
+    """Whether the others are chosen by their type."""
 
 
 ASSISTANT: Final = Shipped(
@@ -194,7 +196,7 @@ def _check(source: Source, name: str, tool: ToolConfig, shipped: Shipped, server
         raise source.bad(("tools", name, "backend"), f"{name} is a part of the agent and runs locally only")
     if name in shipped.questions and tool.review != "always":
         raise source.bad(("tools", name, "review"), "a question is always put to you")
-    if tool.type is None and name not in shipped.standing:
+    if shipped.by_type and tool.type is None and name not in shipped.standing:
         raise source.bad(("tools", name), f"{name} needs a `type`, by which chat chooses it")
 
 

@@ -301,6 +301,12 @@ def _list_from_form(value: object) -> object:
 StringList = Annotated[list[str], BeforeValidator(_list_from_form)]
 
 
+class AnyArguments(BaseModel):
+    """Stands for arguments that a JSON schema checks instead."""
+
+    model_config = ConfigDict(extra="allow")
+
+
 class Arguments(BaseModel):
     """Base of all argument models: unknown fields are refused, since they show that the model means another tool."""
 

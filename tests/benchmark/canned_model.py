@@ -30,6 +30,7 @@ class CannedModel:
     classification: str
     messages: Sequence[Calls]
     count: Callable[[str], int]  # tokens of a text
+    words: str = ""  # to what offers no tools and asks for no form
     calls: int = field(default=0, init=False)
     prompt_tokens: int = field(default=0, init=False)
     _given: int = field(default=0, init=False)
@@ -68,6 +69,8 @@ class CannedModel:
                 raise NoAnswerLeft("no answer is left")
             self._given += 1
             return self.messages[self._given - 1]
+        if "response_format" not in body:
+            return self.words
         if body["response_format"]["json_schema"]["name"] == "triage":
             return json.dumps({"reasoning": "As planned.", "classification": self.classification})
         return json.dumps(_LEARNED)

@@ -809,7 +809,7 @@ class TestConsent:
 
     @pytest.mark.parametrize("host", ["localhost", "localhost:8123", "127.0.0.1:8123", "[::1]:8123"])
     def test_one_to_this_machine_from_a_server_on_it(self, stage: Stage, talk: Talk, host: str) -> None:
-        """The seed's client prints what `response` says, and the link."""
+        """A client of the protocol prints what `response` says, and the link."""
         stage.model.on_chat({"look": [[listing()], "Seen."]})
         url = f"http://{host}/consent?state=1"
         stage.calendar.fault("list_events", url=url)

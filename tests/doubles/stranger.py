@@ -34,6 +34,8 @@ class Stranger:
     """Its answer to every call."""
     description: str = "Looks something up."
     """Of its tools."""
+    tools: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: _TOOLS)
+    """Their names and schemas."""
 
     def __post_init__(self) -> None:
         protocol: Protocol[Any, Any] = Protocol("stranger", "1")
@@ -41,7 +43,7 @@ class Stranger:
         async def list_tools() -> list[types.Tool]:
             return [
                 types.Tool(name=name, description=self.description, inputSchema=dict(schema))
-                for name, schema in _TOOLS.items()
+                for name, schema in self.tools.items()
             ]
 
         async def call_tool(name: str, args: dict[str, Any]) -> list[types.TextContent]:

@@ -1,8 +1,11 @@
 """`email-assistant auction`: bidders and sellers at one table, on the loop that the mail agent runs on."""
 
+import asyncio
+import json
 import re
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import asdict
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, AnyMessage
 
     from email_assistant.features.auction.bidders import Bidder
+    from email_assistant.features.auction.sellers import Answers
     from email_assistant.features.auction.table import AuctionEvent, Listener, SaleTable
     from email_assistant.features.auction.tools import Tools
 
@@ -42,6 +46,17 @@ async def auction(
     seat: Annotated[str | None, typer.Option(metavar="NAME", help="Bid yourself, under this name.")] = None,
     model: Annotated[str | None, typer.Option(help="Have this model bid, at the settings' server.")] = None,
     config: Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="Where each tool runs.")] = None,
+    context: Annotated[
+        int | None,
+        typer.Option(min=500, help="Characters of a lot's transcript that the model is shown; older ones it sums up."),
+    ] = None,
+    seller_model: Annotated[str | None, typer.Option(help="Have this model answer for the sellers.")] = None,
+    seller_prompt: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="A file with words to that model.")
+    ] = None,
+    steps: Annotated[
+        Path | None, typer.Option(dir_okay=False, help="Write each call and its answer, a line of JSON each.")
+    ] = None,
     html: Annotated[Path | None, typer.Option(dir_okay=False, help="Write a page with the price's curves.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -57,13 +72,23 @@ async def auction(
         for line in lines(event):
             print_text(line)
 
-    if html:
-        check_writable(html)
+    for option, needed in ((context, model), (seller_prompt, seller_model)):
+        if option is not None and needed is None:
+            raise CommandError("--context goes with --model, and --seller-prompt with --seller-model")
+    for file in filter(None, (html, steps)):
+        check_writable(file)
     names = [*([seat] if seat else []), *(name for name in NAMES if name != seat)][:bidders]
     listeners: Sequence[Listener] = () if as_json else (say,)
-    async with opened_tools(config, lots) as tools, _seated(names, seed, seat, model, tools) as seated:
+    async with (
+        opened_sellers(seller_model, seller_prompt) as sellers,
+        opened_tools(config, lots, sellers) as tools,
+        _seated(names, seed, seat, model, context, tools) as seated,
+    ):
         agent = AuctionAgent(seated, tools, _STEPS)
-        episode = await play(agent, read_lots(lots), _money(purse), seed, Terms(rounds=rounds), *listeners)
+        with steps.open("w", encoding="utf-8") if steps else nullcontext() as file_of_steps:
+            if file_of_steps:
+                agent.on_step = lambda step: print(json.dumps(asdict(step), default=str), file=file_of_steps)
+            episode = await play(agent, read_lots(lots), _money(purse), seed, Terms(rounds=rounds), *listeners)
     if html:
         html.write_text(page(episode), encoding="utf-8")
     if as_json:
@@ -74,8 +99,23 @@ async def auction(
 
 
 @asynccontextmanager
+async def opened_sellers(model: str | None, prompt: Path | None) -> "AsyncIterator[Answers]":
+    """Who answers for the sellers. `model`: None: a rule does; `prompt`: a file with words to the model."""
+    from email_assistant.features.auction.sellers import by_model, by_rule
+
+    if model is None:
+        yield by_rule
+        return
+    from email_assistant.app import open_models
+
+    words = await asyncio.to_thread(prompt.read_text) if prompt else None
+    async with open_models(load_settings().model_copy(update={"model": model})) as (models, _):
+        yield by_model(models, words)
+
+
+@asynccontextmanager
 async def _seated(
-    names: Sequence[str], seed: int, seat: str | None, model: str | None, tools: "Tools"
+    names: Sequence[str], seed: int, seat: str | None, model: str | None, context: int | None, tools: "Tools"
 ) -> "AsyncIterator[dict[str, Bidder]]":
     from email_assistant.features.auction.bidders import ModelBidder, RuleBidder
 
@@ -88,7 +128,7 @@ async def _seated(
     settings = load_settings().model_copy(update={"model": model})
     schemas = [tool.spec.schema() for tool in tools.values()]
     async with open_models(settings) as (models, tally):
-        yield {name: ModelBidder(name, models, schemas) for name in names} | person
+        yield {name: ModelBidder(name, models, schemas, context) for name in names} | person
         tell(f"{tally.calls} model calls, {tally.prompt_tokens} + {tally.completion_tokens} tokens")
 
 
@@ -99,8 +139,6 @@ class PersonBidder:
         self.name = name
 
     async def propose(self, messages: "Sequence[AnyMessage]", table: "SaleTable") -> "AIMessage":
-        import asyncio
-
         from email_assistant.features.auction.bidders import Action
         from email_assistant.features.auction.tools import FINISH
 

@@ -5,7 +5,7 @@ It is told as lines, and as a page with the curve of each lot's price.
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -28,6 +28,23 @@ from email_assistant.gate.policy import GateSession
 from email_assistant.tools.spec import AnyTool, ServerDown, ToolError
 
 
+@dataclass(frozen=True, slots=True)
+class BidderStep:
+    """A call of a bidder, and what came of it: what a trainer learns from."""
+
+    lot: str
+    round: int
+    bidder: str
+    tool: str
+    args: Mapping[str, Any]
+    answer: str
+    """What the bidder is told."""
+    refused: bool
+    """Nothing came of it."""
+    ends: bool
+    """The lot is over for them."""
+
+
 @dataclass
 class AuctionAgent(Agent):
     """All bidders: a run says which of them it is of, and at which table."""
@@ -39,6 +56,8 @@ class AuctionAgent(Agent):
     """By lot."""
     usage: Counter[str] = field(default_factory=Counter)
     """How often each tool was used."""
+    on_step: Callable[[BidderStep], None] | None = None
+    """Told of each call that could be read, once it is over."""
 
     def graph(self) -> "CompiledStateGraph[Any, Any, Any, Any]":
         return Loop(self, ask_tool=None, done_tool=FINISH, again="agent", acts="tool_dispatcher").graph()
@@ -57,10 +76,14 @@ class AuctionAgent(Agent):
             why = f"there is no tool {name!r}; there are {', '.join(self.tools)}"
         except ToolError as error:
             why = str(error)
-        return Judged(kind="refuse", args=args, text=f"Error: {why}")
+        answer = f"Error: {why}"
+        bidder, table = self._seat(run)
+        self._told(BidderStep(run["lot"], table.auction.round, bidder, name, args, answer, refused=True, ends=False))
+        return Judged(kind="refuse", args=args, text=answer)
 
     async def run_tool(self, call: ToRun, config: RunnableConfig) -> Ran:
         bidder, table = self._seat(call.run)
+        lot, number = table.auction.lot.name, table.auction.round
         self.usage[call.name] += 1
         made = BidderCall(call.id, UUID(call.run["id"]), bidder, table)
         try:
@@ -69,7 +92,13 @@ class AuctionAgent(Agent):
             if isinstance(error, Illegal):
                 table.note("refused", bidder, tool=call.name, why=str(error))
             ran = Ran(f"Error: {error}", well=False)
-        return ran._replace(ends=table.has_ended_for(bidder))
+        ends = table.has_ended_for(bidder)
+        self._told(BidderStep(lot, number, bidder, call.name, call.args, ran.text, refused=not ran.well, ends=ends))
+        return ran._replace(ends=ends)
+
+    def _told(self, step: BidderStep) -> None:
+        if self.on_step:
+            self.on_step(step)
 
     def _seat(self, run: Mapping[str, Any]) -> tuple[str, SaleTable]:
         return run["bidder"], self.tables[run["lot"]]
@@ -150,6 +179,7 @@ _SAID: Final = {
     "status": "{bidder} looks how it stands",
     "check_termination": "{bidder} asks whether it is over: {answer}",
     "ask_seller": "{bidder} asks: {question}\n    The seller: {answer}",
+    "asked": "{bidder} looks it up with {tool}: {answer}",
     "refused": "{bidder}: {tool} is refused, {why}",
     "left": "{bidder} takes no further part: {why}",
     "sold": "Sold to {bidder} for {price}",

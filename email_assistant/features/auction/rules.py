@@ -16,6 +16,8 @@ from email_assistant.gate.source import Source
 from email_assistant.tools.spec import ToolError
 
 Money = Decimal
+INERT: Final = str.maketrans("<>", "‹›")
+"""For words within a block of a prompt, so that nothing closes it."""
 _MOST: Final = Decimal(1_000_000_000)
 _CENT: Final = Decimal("0.01")
 

@@ -8,9 +8,8 @@ from typing import Any, Literal
 
 from email_assistant.features.auction.rules import Auction
 
-Happening = Literal[
-    "lot", "bid", "call", "fold", "status", "check_termination", "ask_seller", "refused", "left", "sold", "unsold"
-]
+_Asked = Literal["status", "check_termination", "ask_seller", "asked"]
+Happening = Literal["lot", "bid", "call", "fold", _Asked, "refused", "left", "sold", "unsold"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
-"""What a bidder can do. All of it runs here, but for questions to the seller, which a server may answer where
-`config.yaml` says so."""
+"""What a bidder can do. All moves run here; questions to the seller, and tools of others' servers, where `config.yaml`
+says."""
 
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -14,14 +14,17 @@ from uuid import UUID
 from mcp import types
 from pydantic import ConfigDict, Field
 
-from email_assistant.features.auction.rules import Auction, answer
+from email_assistant.features.auction.rules import Auction
+from email_assistant.features.auction.sellers import Answers, by_rule
 from email_assistant.features.auction.table import SaleTable
 from email_assistant.gate.source import Source
 from email_assistant.programs import command
 from email_assistant.tools.config import LOCAL, ServerConfig, Shipped, ToolConfig, ToolsConfig, read_tools
+from email_assistant.tools.mcp import content
 from email_assistant.tools.mcp.pool import Servers
 from email_assistant.tools.mcp.reader import Reader
-from email_assistant.tools.spec import AnyTool, Arguments, FilledIn, ToolSpec
+from email_assistant.tools.mcp.schema import check_told
+from email_assistant.tools.spec import AnyArguments, AnyTool, Arguments, FilledIn, ToolSpec
 
 FINISH: Final = "FINISH"
 
@@ -96,21 +99,40 @@ class Finish(AnyTool[BidderCall]):
 
 
 class AskSeller(AnyTool[BidderCall]):
-    """`reader`: of the server that answers for the seller; None: it is answered here."""
+    """`answers`: who answers for the seller: here, or a server."""
 
     spec = _spec("ASK_SELLER", "Ask the lot's seller about it.", QuestionArguments, question={"type": "string"})
 
-    def __init__(self, reader: Reader | None = None) -> None:
-        self._reader = reader
+    def __init__(self, answers: Answers | Reader = by_rule) -> None:
+        self._answers = answers
 
     async def run(self, call: BidderCall, arguments: dict[str, Any]) -> str:
         question, auction = str(arguments["question"]), call.table.auction
         auction.ask(call.bidder)
-        if self._reader is None:
-            said = answer(auction.lot, question)
+        if isinstance(self._answers, Reader):
+            said = await self._answers.read(call, {"lot": auction.lot.name, "question": question}, {})
         else:
-            said = await self._reader.read(call, {"lot": auction.lot.name, "question": question}, {})
+            said = await self._answers(auction.lot, question)
         call.table.note("ask_seller", call.bidder, question=question, answer=said)
+        return said
+
+
+class ServersTool(AnyTool[BidderCall]):
+    """A tool of somebody's MCP server, by which a bidder looks something up. Raises UnusableTool."""
+
+    def __init__(self, servers: Servers, server: str, told: types.Tool) -> None:
+        self._schema, answers = check_told(told)
+        self._reader = Reader(servers, server, told.name, answers)
+        parameters = content.parameters(told.inputSchema)
+        self.spec = ToolSpec(told.name, content.description(told), parameters, AnyArguments, None)
+
+    async def complete(self, run: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+        self._schema.check(arguments)
+        return arguments
+
+    async def run(self, call: BidderCall, arguments: dict[str, Any]) -> str:
+        said = await self._reader.read(call, arguments, {})
+        call.table.note("asked", call.bidder, tool=self.spec.name, answer=said)
         return said
 
 
@@ -128,29 +150,49 @@ HERE: Final[Sequence[AnyTool[BidderCall]]] = (
 Tools = Mapping[str, AnyTool[BidderCall]]
 _HERE: Final = {tool.spec.name: tool for tool in HERE}
 _ASK: Final = AskSeller.spec.name
+_SELLERS: Final = "ask_seller"
+"""The name of the sellers' server."""
 
 
 @asynccontextmanager
-async def opened_tools(config: Path | None, lots: Path | None) -> AsyncIterator[Tools]:
-    """`config`: None: the one that ships; `lots`: what the sellers know. Raises BadFile."""
+async def opened_tools(config: Path | None, lots: Path | None, sellers: Answers = by_rule) -> AsyncIterator[Tools]:
+    """
+    Args:
+        config: None: the one that ships.
+        lots: what the sellers know.
+        sellers: who answers for them, unless a server does.
+
+    Raises:
+        BadFile; ServerDown, UnusableTool: a tool of a server's can't be offered.
+    """
     shipped = files("email_assistant.features.auction").joinpath("config.yaml")
     source = Source.read(config) if config else Source.yaml("config.yaml", shipped.read_text())
     read = read_tools(source, _shipped(lots))
-    backend = read.tools[_ASK].backend
-    servers = Servers(lambda: read.servers, {}, _is_ours)
+    servers = Servers(lambda: read.servers, {}, _is_meant)
+    asked = read.tools[_ASK].backend
+    if sellers is not by_rule and asked not in (LOCAL, _SELLERS):
+        raise source.bad(("tools", _ASK, "backend"), f"the sellers answer at {asked}, and no model of yours")
+    is_here = sellers is not by_rule or asked == LOCAL
     try:
-        yield _HERE | {_ASK: AskSeller(None if backend == LOCAL else Reader(servers, backend, _ASK))}
+        others = [
+            ServersTool(servers, tool.backend, await servers.told(tool.backend, None, name))
+            for name, tool in read.tools.items()
+            if name not in (*_HERE, _ASK)
+        ]
+        ask = AskSeller(sellers if is_here else Reader(servers, asked, _ASK))
+        yield _HERE | {tool.spec.name: tool for tool in (ask, *others)}
     finally:
         await servers.aclose()
 
 
 def _shipped(lots: Path | None) -> Shipped:
-    ask_seller = command("ask_seller", *(["--lots", str(lots.absolute())] if lots else []))
-    servers = {"ask_seller": ServerConfig(command=ask_seller, own=True)}
+    ask_seller = command(_SELLERS, *(["--lots", str(lots.absolute())] if lots else []))
+    servers = {_SELLERS: ServerConfig(command=ask_seller, own=True)}
     names = (*_HERE, _ASK)
-    return Shipped(ToolsConfig(servers, {name: ToolConfig() for name in names}), standing=names, here=tuple(_HERE))
+    config = ToolsConfig(servers, {name: ToolConfig() for name in names})
+    return Shipped(config, standing=names, here=tuple(_HERE), by_type=False)
 
 
-async def _is_ours(server: str, told: types.Tool) -> bool:
-    """Whoever puts a server into the file means its tools, which only answer."""
+async def _is_meant(server: str, told: types.Tool) -> bool:
+    """Whoever puts a tool into the file means it, and says that it only answers."""
     return True

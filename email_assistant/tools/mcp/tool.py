@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from mcp import types
-from pydantic import BaseModel, ConfigDict
 
 from email_assistant.gate.call import Labels
 from email_assistant.google.errors import RateLimited
@@ -20,6 +19,7 @@ from email_assistant.tools.mcp.schema import Schema, UnusableTool, check_told
 from email_assistant.tools.mcp.words import EXTERNAL_ID, INVITATION, LIMITED, SENDER
 from email_assistant.tools.spec import (
     CONFIRMATION,
+    AnyArguments,
     Call,
     Conflicts,
     FormNeeded,
@@ -117,12 +117,6 @@ class Remote(Reader):
         return self._is_own and (result.meta or {}).get(LIMITED) is True
 
 
-class _Anything(BaseModel):
-    """Stands for arguments that a JSON schema checks instead."""
-
-    model_config = ConfigDict(extra="allow")
-
-
 class McpTool(Tool):
     """`told`: as the server lists it; `labels`: None: nobody has said what it touches, so it counts as a write. Raises
     UnusableTool."""
@@ -137,7 +131,7 @@ class McpTool(Tool):
             # Ours name the blocks that data stands in, which others' texts may not.
             description=told.description or "" if servers.is_own(server) else content.description(told),
             parameters=content.parameters(told.inputSchema),
-            arguments=_Anything,
+            arguments=AnyArguments,
             review=CONFIRMATION if self._writes else None,
         )
 

@@ -8,7 +8,9 @@ from mcp import types
 from mcp.server.lowlevel import Server
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from email_assistant.features.auction.rules import Lot, answer
+from email_assistant.features.auction.rules import Lot
+from email_assistant.features.auction.sellers import Answers, by_rule
+from email_assistant.tools.spec import ToolError
 
 _NAME: Final = "ASK_SELLER"
 
@@ -20,8 +22,8 @@ class AskedArguments(BaseModel):
     question: str = Field(min_length=1, max_length=500)
 
 
-def create_seller_server(lots: Sequence[Lot]) -> Server[Any, Any]:
-    """Answers about these lots, and about nothing else."""
+def create_seller_server(lots: Sequence[Lot], answers: Answers = by_rule) -> Server[Any, Any]:
+    """Answers about these lots, and about nothing else. `answers`: who answers for the sellers."""
     known = {lot.name: lot for lot in lots}
     server: Server[Any, Any] = Server("email-assistant-ask-seller", version("email-assistant"))
 
@@ -35,9 +37,11 @@ def create_seller_server(lots: Sequence[Lot]) -> Server[Any, Any]:
             return _said(f"there is no such tool; there is: {_NAME}", well=False)
         try:
             given = AskedArguments.model_validate(arguments)
-            return _said(answer(known[given.lot], given.question))
+            return _said(await answers(known[given.lot], given.question))
         except ValidationError as error:
             return _said("; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()), well=False)
+        except ToolError as error:
+            return _said(str(error), well=False)
         except KeyError:
             return _said(f"there is no such lot; there are: {', '.join(known)}", well=False)
 

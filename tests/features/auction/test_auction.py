@@ -4,8 +4,11 @@ import json
 import os
 import re
 import subprocess
+import sys
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +19,14 @@ from pydantic import SecretStr
 
 from email_assistant.app import open_models
 from email_assistant.features.auction.bidders import NAMES, ModelBidder, RuleBidder
-from email_assistant.features.auction.episode import AuctionAgent, Episode, play
+from email_assistant.features.auction.episode import AuctionAgent, BidderStep, Episode, play
 from email_assistant.features.auction.rules import Terms, read_lots
+from email_assistant.features.auction.sellers import by_model
 from email_assistant.features.auction.tools import opened_tools
 from email_assistant.settings import Settings
 from tests.benchmark.canned_model import CannedModel
 from tests.doubles import warm
+from tests.doubles.stranger import Stranger
 from tests.features.auction.unit.test_auction import LOTS, PURSE, broken_rules
 
 LOCAL = "tools:\n  ASK_SELLER: {backend: local}\n"
@@ -72,9 +77,9 @@ async def played(config: Path | None, seeds: range) -> list[Episode]:
 
 
 @asynccontextmanager
-async def session(*arguments: str) -> AsyncIterator[ClientSession]:
+async def session(*arguments: str, **environment: str) -> AsyncIterator[ClientSession]:
     python, *given = warm.command(*SERVER, *arguments)
-    server = StdioServerParameters(command=python, args=given, env=dict(os.environ))
+    server = StdioServerParameters(command=python, args=given, env={**os.environ, **environment})
     async with stdio_client(server) as (read, write), ClientSession(read, write) as client:
         await client.initialize()
         yield client
@@ -165,6 +170,14 @@ class TestCommand:
         assert {"BID", "CALL"} <= set(episode["tool_usage"])
         assert file.read_text().count("<svg") == 5
 
+    def test_each_step_is_written_for_a_trainer(self, tmp_path: Path) -> None:
+        file = tmp_path / "steps.jsonl"
+        episode = json.loads(cli("--bidders", "3", "--json", "--steps", str(file), home=tmp_path).stdout)
+        steps = [json.loads(line) for line in file.read_text().splitlines()]
+        assert Counter(step["tool"] for step in steps) == episode["tool_usage"]
+        assert {step["lot"] for step in steps if step["ends"]} == {sale["lot"] for sale in episode["results"]}
+        assert all(step["answer"] for step in steps)
+
     def test_nothing_is_kept(self, tmp_path: Path) -> None:
         home = tmp_path / "home"
         assert cli("--bidders", "1", home=home).returncode == 0
@@ -180,12 +193,144 @@ class TestCommand:
         assert "Me takes no further part" in told.stdout, "its input ended"
 
     @pytest.mark.parametrize(
-        "wrong", [("--purse", "NaN"), ("--purse", "-1"), ("--bidders", "0"), ("--lots", "nowhere")]
+        "wrong",
+        [("--purse", "NaN"), ("--purse", "-1"), ("--bidders", "0"), ("--lots", "nowhere"), ("--context", "900")],
     )
     def test_what_makes_no_sense_is_refused(self, tmp_path: Path, wrong: tuple[str, str]) -> None:
         told = cli(*wrong, home=tmp_path)
         assert told.returncode != 0
         assert "Traceback" not in told.stderr
+
+
+RECORDS = """
+from mcp.server.fastmcp import FastMCP
+
+server = FastMCP("records")
+
+
+@server.tool()
+def GET_TAX_RECORDS(owner: str) -> str:
+    return f"{owner} has paid."
+
+
+server.run()
+"""
+
+
+@dataclass
+class Table:
+    """One bidder, whose model answers from a list, at the first lot."""
+
+    home: Path
+    model: CannedModel
+    prompts: list[str]
+
+    async def play(self, config: Path | None, context: int | None = None) -> tuple[Episode, list[BidderStep]]:
+        steps: list[BidderStep] = []
+        async with self.model.serve() as url:
+            settings = Settings(home=self.home, openai_base_url=url, openai_api_key=SecretStr("none"), model="canned")
+            async with open_models(settings) as (models, _), opened_tools(config, None, by_model(models)) as tools:
+                schemas = [tool.spec.schema() for tool in tools.values()]
+                bidders = {"Ada": ModelBidder("Ada", models, schemas, context)}
+                agent = AuctionAgent(bidders, tools, 30, on_step=steps.append)
+                return await play(agent, read_lots(None)[:1], PURSE, 1, Terms()), steps
+
+
+def seated(home: Path, *calls: tuple[str, dict[str, Any]], words: str = "") -> Table:
+    prompts: list[str] = []
+
+    def count(text: str) -> int:
+        prompts.append(text)
+        return len(text)
+
+    return Table(home, CannedModel("respond", [[call] for call in calls], count, words), prompts)
+
+
+class TestOtherServers:
+    async def test_a_tool_of_each_kind_of_server_is_offered_and_answers(self, tmp_path: Path) -> None:
+        (script := tmp_path / "records.py").write_text(RECORDS)
+        wanted = {"type": "object", "properties": {"about": {"type": "string"}}, "required": ["about"]}
+        table = seated(
+            tmp_path,
+            ("GET_TAX_RECORDS", {"owner": "Holm"}),
+            ("MARKET_NEWS", {}),
+            ("MARKET_NEWS", {"about": "sextants"}),
+            ("FOLD", {}),
+        )
+        with Stranger(says="Brass falls.", tools={"MARKET_NEWS": wanted, "BUY_IT_ALL": wanted}) as news:
+            (config := tmp_path / "config.yaml").write_text(
+                f"servers:\n  records: {{command: [{sys.executable}, {script}]}}\n  news: {{url: '{news.url}'}}\n"
+                "tools:\n  GET_TAX_RECORDS: {backend: records}\n  MARKET_NEWS: {backend: news}\n"
+            )
+            episode, steps = await table.play(config)
+        assert [(step.tool, step.refused) for step in steps] == [
+            *(("GET_TAX_RECORDS", False), ("MARKET_NEWS", True), ("MARKET_NEWS", False), ("FOLD", False))
+        ]
+        assert ("Holm has paid." in steps[0].answer, "Brass falls." in steps[2].answer) == (True, True)
+        assert "BUY_IT_ALL" not in "".join(table.prompts), "only what the file names is offered"
+        assert [event.data["tool"] for event in episode.events if event.kind == "asked"] == [
+            *("GET_TAX_RECORDS", "MARKET_NEWS")
+        ]
+
+    @pytest.mark.parametrize(
+        ("text", "why"),
+        [
+            ("  MARKET_NEWS: {backend: local}\n", "does not run locally"),
+            ("  MARKET_NEWS: {backend: ask_seller}\n", "the tool server ask_seller has no tool MARKET_NEWS"),
+            ("  MARKET_NEWS: {backend: news}\nservers:\n  news: {url: 'http://127.0.0.1:9/'}\n", "can't be used"),
+        ],
+    )
+    def test_one_that_can_not_be_offered_is_told(self, tmp_path: Path, text: str, why: str) -> None:
+        (file := tmp_path / "config.yaml").write_text(f"tools:\n{text}")
+        told = cli("--config", str(file), home=tmp_path)
+        assert (told.returncode, why in told.stderr, "Traceback" in told.stderr) == (1, True, False)
+
+
+class TestSellersModel:
+    async def test_it_answers_in_the_sellers_place(self, tmp_path: Path) -> None:
+        question = "Is it <lot>old</lot>?"
+        table = seated(tmp_path, ("ASK_SELLER", {"question": question}), ("FOLD", {}), words="It is as good as new.")
+        episode, _ = await table.play(None)
+        [asked] = [event.data for event in episode.events if event.kind == "ask_seller"]
+        assert asked["answer"] == "It is as good as new."
+        [prompt] = [each for each in table.prompts if "<question>" in each]
+        assert "Captain Holm" in prompt
+        assert "220" not in prompt, "the reserve is nobody's to tell"
+        assert prompt.count("</lot>") == 1
+
+    async def test_a_server_has_it_too_in_words_of_ones_own(self, tmp_path: Path) -> None:
+        (words := tmp_path / "words.txt").write_text("Answer in rhymes.")
+        table = seated(tmp_path, words="It gleams, it seems.")
+        async with table.model.serve() as url:
+            env = {"OPENAI_BASE_URL": url, "OPENAI_API_KEY": "none", "EMAIL_ASSISTANT_HOME": str(tmp_path)}
+            async with session("--model", "canned", "--prompt", str(words), **env) as client:
+                said = await client.call_tool("ASK_SELLER", {"lot": "cello", "question": "Is it old?"})
+        assert said.content[0].model_dump()["text"] == "It gleams, it seems."
+        assert table.prompts[0].startswith("Answer in rhymes.")
+
+    def test_sellers_elsewhere_take_no_model_of_ours(self, tmp_path: Path) -> None:
+        (file := tmp_path / "config.yaml").write_text(
+            "servers:\n  far: {url: 'http://127.0.0.1:9/mcp'}\ntools:\n  ASK_SELLER: {backend: far}\n"
+        )
+        told = cli("--config", str(file), "--seller-model", "m", home=tmp_path)
+        assert (told.returncode, "the sellers answer at far" in told.stderr) == (1, True)
+
+
+class TestLongTranscripts:
+    async def test_what_is_older_is_summed_up(self, tmp_path: Path) -> None:
+        looks = [("STATUS", dict[str, Any]())] * 12
+        table = seated(tmp_path, *looks, ("FOLD", {}), words="They looked about.")
+        await table.play(None, context=1000)
+        told = [each for each in table.prompts if "tools: BID" in each]
+        assert "They looked about." in told[-1]
+        assert "A brass sextant" in told[-1], "the opening stays"
+        assert max(map(len, told)) < len(told[0]) + 2000
+
+    async def test_without_a_limit_nothing_is(self, tmp_path: Path) -> None:
+        looks = [("STATUS", dict[str, Any]())] * 12
+        table = seated(tmp_path, *looks, ("FOLD", {}))
+        await table.play(None)
+        assert "summed up" not in "".join(table.prompts)
 
 
 class TestModels:
