@@ -14,6 +14,7 @@ from email_assistant.plugins import features
 from email_assistant.settings import Settings
 from email_assistant.settings.environment import FromEnvironment
 from tests.documents import ROOT, Document, documents
+from tests.named import names_in
 
 DOCUMENTS = documents()
 ARCHITECTURE = next(document for document in DOCUMENTS if document.name == "docs/architecture.md")
@@ -114,6 +115,29 @@ def test_settings_that_it_names_are_there(document: Document) -> None:
         "EMAIL_ASSISTANT_GATE_URL",
     }  # of tests, of agents
     assert named <= variables | elsewhere
+
+
+class TestComingFrom:
+    """Each row of its tables ends with what shows it: tests that are there, or pages."""
+
+    PAGE = next(document for document in DOCUMENTS if document.name == "docs/coming-from.md")
+
+    def test_every_row_names_a_test_or_a_page(self) -> None:
+        rows = re.findall(r"^\| (?!there \|)(.*) \| ([^|]+) \|$", self.PAGE.text, re.MULTILINE)
+        assert len(rows) > 160
+        assert [
+            row for row, shown in rows if not re.fullmatch(r"(?:(?:`tests/[^`]+`|\[[^]]+\]\(.+?\))(?:, |$))+", shown)
+        ] == []
+
+    def test_every_test_that_it_names_is_there(self) -> None:
+        assert [span for span in self.PAGE.spans if span.startswith("tests/") and not is_there(span)] == []
+
+
+def is_there(test: str) -> bool:
+    """A file of tests; with a name behind it, a class or function of that name in it."""
+    path, _, name = test.partition("::")
+    file = ROOT / path
+    return file.is_file() and (not name or any(f"{each.name}::".startswith(f"{name}::") for each in names_in(file)))
 
 
 class TestArchitecture:
