@@ -237,12 +237,25 @@ class CalendarTools:
                 more=len(agenda.events) > given.limit,
             )
 
+    async def look_at_new(self, given: CreateEvent) -> tuple[CreateEvent, dict[str, Any]]:
+        """Whether it can be made as it stands."""
+        async with self._mailbox.visit("read") as visit:
+            _times(given, visit.zone)
+            return given, {}
+
+    async def look_at_change(self, given: UpdateEvent) -> tuple[UpdateEvent, dict[str, Any]]:
+        """What the event is now; of no other is the change made then."""
+        async with self._mailbox.visit("read") as visit:
+            changed = _changes(given, visit.zone)
+            before = await visit.google.calendar.event(given.event_id, given.calendar_id)
+            _check_order(changed.get("start", before.start), changed.get("end", before.end), visit.zone)
+            now = in_words(before, visit.zone)
+            return given.model_copy(update={EVENT_NOW: now}), {"event": now}
+
     async def create_event(self, given: CreateEvent) -> WrittenOut:
         """Add an event; attendees are invited by mail. The same event asked for twice is made once."""
         async with self._mailbox.visit("write") as visit:
-            _check_addresses(given.attendees)
-            start, end = _time("start", given.start, visit.zone), _time("end", given.end, visit.zone)
-            _check_order(start, end, visit.zone)
+            start, end = _times(given, visit.zone)
             event = await _created(
                 visit,
                 {
@@ -261,17 +274,9 @@ class CalendarTools:
 
     async def update_event(self, given: UpdateEvent) -> WrittenOut:
         """Change only what is given of an event; attendees are told by mail. To move one, give start and end."""
-        changed = given.model_dump(exclude={"event_id", "calendar_id", EVENT_NOW}, exclude_none=True)
-        if not changed:
-            raise ToolError("say what to change: title, start, end, attendees, location or description")
         async with self._mailbox.visit("write") as visit:
-            _check_addresses(given.attendees or [])
             zone, calendar = visit.zone, visit.google.calendar
-            for side in ("start", "end"):
-                if side in changed:
-                    changed[side] = _time(side, changed[side], zone)
-            if "title" in changed:
-                changed["summary"] = changed.pop("title")
+            changed = _changes(given, zone)
             before = await calendar.event(given.event_id, given.calendar_id)
             if given.event_now is not None and in_words(before, zone) != given.event_now:
                 if not _has(before, changed, zone):  # else a call of before had done it
@@ -303,11 +308,32 @@ def create_calendar_server(mailbox: Mailbox, admits: Admits = admit_all, *, meet
         [
             offered("List calendars", "reads", tools.list_calendars),
             offered("List events", "reads", tools.list_events),
-            offered("Create event", "adds", tools.create_event),
-            offered("Change event", "changes", tools.update_event),
+            offered("Create event", "adds", tools.create_event, tools.look_at_new),
+            offered("Change event", "changes", tools.update_event, tools.look_at_change),
         ],
         admits,
     )
+
+
+def _times(given: CreateEvent, zone: ZoneInfo) -> tuple[datetime | date, datetime | date]:
+    """When it begins and ends. Raises ToolError: it is no event that can be made."""
+    _check_addresses(given.attendees)
+    start, end = _time("start", given.start, zone), _time("end", given.end, zone)
+    _check_order(start, end, zone)
+    return start, end
+
+
+def _changes(given: UpdateEvent, zone: ZoneInfo) -> dict[str, Any]:
+    """What is to be changed of the event, by Google's names. Raises ToolError: nothing, or to nothing that can be."""
+    changed = given.model_dump(exclude={"event_id", "calendar_id", EVENT_NOW}, exclude_none=True)
+    if not changed:
+        raise ToolError("say what to change: title, start, end, attendees, location or description")
+    _check_addresses(given.attendees or [])
+    for side in changed.keys() & {"start", "end"}:
+        changed[side] = _time(side, changed[side], zone)
+    if "title" in changed:
+        changed["summary"] = changed.pop("title")
+    return changed
 
 
 async def _created(visit: Visit, event: dict[str, Any]) -> Event:

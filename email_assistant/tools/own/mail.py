@@ -212,15 +212,27 @@ class MailTools:
                         raise
             return DraftOut(draft_id=draft_id, thread_id=given.thread_id, to=to, cc=cc, existed=existed)
 
+    async def look_at_reply(self, given: DraftReply) -> tuple[DraftReply, dict[str, Any]]:
+        """Whom the draft would reach, and in which conversation."""
+        async with self._mailbox.visit("read") as visit:
+            newest = await _newest(visit.google.gmail, given.thread_id)
+            to, cc = _answered(visit.account, newest, everyone=given.reply_all)
+            copies = {"cc": cc} if cc else {}
+            return given, {"to": to, **copies, "subject": reply_subject(newest.mail.subject)}
+
+    async def look_at_mail(self, given: SendMail) -> tuple[SendMail, dict[str, Any]]:
+        """The subject of a reply."""
+        _check_mail(given)
+        if given.thread_id is None:
+            return given, {}
+        async with self._mailbox.visit("read") as visit:
+            newest = await _newest(visit.google.gmail, given.thread_id)
+            return given, {"subject": reply_subject(newest.mail.subject)}
+
     async def send_email(self, given: SendMail) -> SentOut:
         """Send a mail now, in a new thread or as a reply. It can't be taken back. One idempotency_key is one mail:
         repeat a failed call with the same key."""
-        if (given.subject is None) == (given.thread_id is None):
-            raise ToolError("give a subject for a new thread, or thread_id to reply in one")
-        for name, addresses in (("to", given.to), ("cc", given.cc)):
-            if wrong := [address for address in addresses if not is_valid_address(address)]:
-                raise ToolError(f"{name}: not an e-mail address: {', '.join(wrong)}")
-
+        _check_mail(given)
         async with self._mailbox.visit("write") as visit:
 
             async def write() -> Letter:
@@ -244,6 +256,15 @@ class MailTools:
             return SentOut(message_id=posted.message_id, thread_id=posted.thread_id, already_sent=posted.before)
 
 
+def _check_mail(given: SendMail) -> None:
+    """Raises ToolError: it is no mail that can be sent."""
+    if (given.subject is None) == (given.thread_id is None):
+        raise ToolError("give a subject for a new thread, or thread_id to reply in one")
+    for name, addresses in (("to", given.to), ("cc", given.cc)):
+        if wrong := [address for address in addresses if not is_valid_address(address)]:
+            raise ToolError(f"{name}: not an e-mail address: {', '.join(wrong)}")
+
+
 def create_mail_server(mailbox: Mailbox, outbox: KeyedOutbox, admits: Admits = admit_all) -> Server[Any, Any]:
     """The MCP server for the mail of one account."""
     tools = MailTools(mailbox, outbox)
@@ -253,8 +274,8 @@ def create_mail_server(mailbox: Mailbox, outbox: KeyedOutbox, admits: Admits = a
         [
             offered("Search mail", "reads", tools.search_mail),
             offered("Read thread", "reads", tools.get_thread),
-            offered("Draft reply", "adds", tools.draft_reply),
-            offered("Send mail", "changes", tools.send_email),
+            offered("Draft reply", "adds", tools.draft_reply, tools.look_at_reply),
+            offered("Send mail", "changes", tools.send_email, tools.look_at_mail),
         ],
         admits,
     )

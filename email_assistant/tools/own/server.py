@@ -44,6 +44,15 @@ A = TypeVar("A", bound=OwnArguments)
 R = TypeVar("R")
 
 
+Look = Callable[[A], Awaitable[tuple[A, Mapping[str, Any]]]]
+"""Looks at what a call is about before anybody is asked about it: the arguments as they are to be approved, and what is
+told besides. Raises ToolError, TryAgain: it can't be done."""
+
+
+async def _nothing_besides() -> Mapping[str, Any]:
+    return {}
+
+
 @dataclass(frozen=True, slots=True)
 class OwnCall:
     """A call of a tool, whose arguments have been checked."""
@@ -52,6 +61,8 @@ class OwnCall:
     title: str
     effect: Effect
     arguments: Mapping[str, Any]
+    look: Callable[[], Awaitable[Mapping[str, Any]]] = _nothing_besides
+    """What whoever approves it is told besides the arguments. Raises ToolError, TryAgain: it can't be done."""
 
 
 class Admits(Protocol):
@@ -76,6 +87,7 @@ class OwnTool(Generic[A]):
     arguments: type[A]
     result: type[OwnResult]
     run: Callable[[A], Awaitable[OwnResult]]  # raises ToolError with one line for the model
+    look: Look[A] | None = None
 
     def told(self) -> types.Tool:
         hints = types.ToolAnnotations(
@@ -97,7 +109,14 @@ class OwnTool(Generic[A]):
     async def call(self, arguments: Mapping[str, Any], admits: Admits) -> types.CallToolResult:
         async def run() -> types.CallToolResult:
             given = self._parsed(arguments)
-            result = await admits(OwnCall(self.name, self.title, self.effect, arguments), lambda: self.run(given))
+
+            async def look() -> Mapping[str, Any]:
+                nonlocal given
+                given, about = await self.look(given) if self.look else (given, {})
+                return about
+
+            called = OwnCall(self.name, self.title, self.effect, arguments, look)
+            result = await admits(called, lambda: self.run(given))
             text = types.TextContent(type="text", text=result.as_text())
             return types.CallToolResult(content=[text], structuredContent=result.model_dump(mode="json"))
 
@@ -110,11 +129,13 @@ class OwnTool(Generic[A]):
             raise ToolError("; ".join(f"{_place(e['loc'])}: {in_plain_words(e)}" for e in error.errors())) from None
 
 
-def offered(title: str, effect: Effect, run: Callable[[A], Awaitable[OwnResult]]) -> OwnTool[A]:
+def offered(
+    title: str, effect: Effect, run: Callable[[A], Awaitable[OwnResult]], look: Look[A] | None = None
+) -> OwnTool[A]:
     """The tool that a method is, by its name, its docstring and the types of `given` and of what it returns."""
     types_ = get_type_hints(run)
     told = " ".join((run.__doc__ or "").split())
-    return OwnTool(run.__name__, title, told, effect, types_["given"], types_["return"], run)
+    return OwnTool(run.__name__, title, told, effect, types_["given"], types_["return"], run, look)
 
 
 def create_server(name: str, instructions: str, tools: Sequence[OwnTool[Any]], admits: Admits) -> Server[Any, Any]:

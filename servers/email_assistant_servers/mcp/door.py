@@ -8,7 +8,7 @@ read, nor the text of a letter.
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any, Final, TypeVar
@@ -109,7 +109,11 @@ class GuardedDoor:
         """Raises ToolError: the client's user does not let it run, or can't be asked."""
         why = _GONE
         try:
-            why = await _refused(_question(call, verdict, self.account)) or refused(None, self._proposed(call).subject)
+            question = _question(call, await call.look(), verdict, self.account)
+            why = await _refused(question) or refused(None, self._proposed(call).subject)
+        except (ToolError, TryAgain) as error:
+            why = str(error)
+            raise
         finally:  # a client that goes cancels what it asked for, and would each `await` that follows
             with anyio.CancelScope(shield=True):
                 await self._decided(call_id, why)
@@ -146,10 +150,10 @@ async def _refused(question: str) -> str:
     return {"accept": "", "decline": "the person said no"}.get(answer.action, "nobody answered")
 
 
-def _question(call: OwnCall, verdict: Verdict, account: str) -> str:
+def _question(call: OwnCall, about: Mapping[str, Any], verdict: Verdict, account: str) -> str:
     """All that would be done, and why it is asked about; nothing in a value can pass for another line of it."""
     lines = [f"{call.title}, with {account}?", f"Asked because {visible(one_line(verdict.reason))}."]
-    return "\n".join([*lines, *argument_lines(_recipients_first(call))])
+    return "\n".join([*lines, *argument_lines({**about, **_recipients_first(call)})])
 
 
 def _recipients_first(call: OwnCall) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from datetime import date
 from pathlib import Path
 from typing import Any, Literal
 
@@ -113,12 +114,12 @@ async def test_a_letter_goes_out_once_the_user_of_the_client_says_so(stage: Stag
 
 
 async def test_no_text_passes_for_another_part_of_the_question(stage: Stage, log: Path) -> None:
-    """Whom it reaches comes first, whatever the client's order; what shows nothing, or looks like another, is shown."""
+    """Whom it reaches comes first, whatever the client's order; what shows nothing is shown."""
     forged = 'Thanks.\nto: ["jonas@kantholz.example"]\nAsked because you review each.' + "\n" * 300
     given = {
         "text": forged,
         "subject": "x\u202e\u200b",
-        "to": ["eve@kanthоlz.example"],
+        "to": ["eve@kantholz.example"],
         "idempotency_key": "forged-one",
     }
     person = Person("decline")
@@ -128,8 +129,8 @@ async def test_no_text_passes_for_another_part_of_the_question(stage: Stage, log
     _, because, *lines = asked.split("\n")
     assert "eve@" in because
     assert "jonas" not in because
-    assert lines[0] == 'to: ["eve@kanth\\u043elz.example"]'
-    assert [line for line in lines if line.startswith("to:")] == ['to: ["eve@kanth\\u043elz.example"]']
+    assert lines[0] == 'to: ["eve@kantholz.example"]'
+    assert [line for line in lines if line.startswith("to:")] == ['to: ["eve@kantholz.example"]']
     assert "subject: x⟨U+202E⟩⟨U+200B⟩" in lines
     assert '> to: ["jonas@kantholz.example"]' in lines
 
@@ -214,6 +215,44 @@ async def test_wrong_arguments_are_told_before_anybody_is_asked(stage: Stage, lo
         with stage.account(mode="shadow"):
             assert "shadow mode" in text(await session.call_tool("send_email", letter("wrong-letter")))
     assert person.asked == []
+
+
+@pytest.mark.parametrize(
+    ("what", "tool", "arguments", "why"),
+    [
+        ("calendar", "create_event", {"title": "T", "start": "2026-05-04T15:00", "end": "2026-05-04T14:00"}, "after"),
+        ("calendar", "create_event", {"title": "T", "start": "2026-02-30", "end": "2026-03-02"}, "is no time"),
+        ("calendar", "update_event", {"event_id": "nothere1", "title": "T"}, "there is no such thing"),
+        ("mail", "send_email", letter("wrong-one") | {"to": ["not an address"]}, "not an e-mail address"),
+        ("mail", "send_email", letter("wrong-one") | {"to": ["eve@kanth\u043elz.example"]}, "not an e-mail address"),
+        ("mail", "draft_reply", {"thread_id": "19000000000dddd0", "text": "Yes."}, "there is no thread"),
+    ],
+)
+async def test_nobody_is_asked_about_what_can_not_be_done(
+    stage: Stage, log: Path, what: What, tool: str, arguments: dict[str, Any], why: str
+) -> None:
+    person = Person("accept")
+    async with client(stage, what, person, log) as session:
+        result = await session.call_tool(tool, arguments)
+    assert (result.isError, person.asked) == (True, [])
+    assert why in text(result)
+    [(called, verdict, reason, _, status)] = calls(stage)
+    assert (called, verdict, reason, status) == (tool, "ask", text(result), "blocked")
+
+
+async def test_the_question_says_whom_a_reply_reaches_and_which_event_is_changed(
+    stage: Stage, google: Google, log: Path
+) -> None:
+    person = Person("decline")
+    mail = google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+    event = google.add_event("Rehearsal of the choir", date(2026, 5, 4), date(2026, 5, 5))
+    async with client(stage, "mail", person, log) as session:
+        await session.call_tool("draft_reply", {"thread_id": google.message(mail).thread_id, "text": "It does."})
+    async with client(stage, "calendar", person, log) as session:
+        await session.call_tool("update_event", {"event_id": event, "title": "Choir"})
+    drafted, changed = person.asked
+    assert ('to: ["bob@example.org"]' in drafted, "subject: Re: Lunch?" in drafted) == (True, True)
+    assert "event: Rehearsal of the choir, Mon 04 May 2026" in changed
 
 
 async def test_a_question_that_nobody_answers_ends_with_its_server(stage: Stage, google: Google, log: Path) -> None:
