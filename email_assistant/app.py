@@ -7,6 +7,8 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 from uuid import UUID
 
+from pydantic import SecretStr
+
 from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients, connect_of
 from email_assistant.accounts.sessions import Sessions
@@ -16,12 +18,12 @@ from email_assistant.db.model_servers import ModelServers
 from email_assistant.db.pool import Pool, make_pool
 from email_assistant.db.presence import Holder, Presence
 from email_assistant.google.quota import Limits
-from email_assistant.home import secret_key
+from email_assistant.home import new_secret_key, secret_key
 from email_assistant.inbox.feed import Feed
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.outward import Outward
 from email_assistant.settings import Settings
-from email_assistant.tools.config import RuleFiles
+from email_assistant.tools.config import RuleFiles, ShippedRules
 from email_assistant.tracing import keep_langsmith_off
 from email_assistant.usage import Usage
 from email_assistant.work.tasks import Queue
@@ -375,6 +377,19 @@ async def open_models(settings: Settings) -> "AsyncIterator[tuple[Models, Tally]
         yield models, tally
     finally:
         await models.aclose()
+
+
+@asynccontextmanager
+async def open_shipped_tools(settings: Settings) -> "AsyncIterator[Registry]":
+    """The tools that ship, to be shown to a model and never run: their database is not opened, and need not be there.
+    Raises BadPlugin."""
+    keyed = settings.model_copy(update={"secret_key": SecretStr(new_secret_key())})
+    app = App(keyed, ShippedRules(), make_pool("", size=1, idle_seconds=settings.lease_seconds), "")
+    app.user_id = UUID(int=0)
+    try:
+        yield app.tools
+    finally:
+        await app.aclose()
 
 
 def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Chat":

@@ -23,6 +23,7 @@ BENCHMARKS: Mapping[str, str] = {
     "backfill": "how older mail is fetched at Google's real limits",
     "own_letters": "looking for one's own letters, and searching mail, with much mail stored",
     "metrics": "a scrape of /metrics, with few and with many finished mails stored",
+    "chat_nodes": "what a chat's policy router and task executor take for a request, beside the model",
     "restore": "a backup and a restore drill of an inbox with very much in it",
     "mcp": "what our sessions add to a call of a tool, over the library's bare session",
     "gate_server": "what a call of somebody else's agent waits for the gate, and what calls cost that wait",

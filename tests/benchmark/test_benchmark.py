@@ -19,6 +19,7 @@ VERY_SMALL: Mapping[str, str] = {
     "adaptive": "",
     "backfill": "--mails 20",
     "capacity": "--mails 20000 --accounts 100 --clusters 1",
+    "chat_nodes": "--requests 5",
     "due": "--few 20 --many 40 --looks 2 --states decided",
     "gate_server": "--calls 5 --held 2 --asked 3",
     "inbox": "--items 1000",

@@ -68,6 +68,7 @@ NOT_RUN = {
     'uv run email-assistant rehearse --mbox "All mail.mbox" --address you@example.com': "`test_rehearse.py` does",
     'uv run email-assistant eval rehearsal --mbox "All mail.mbox" --address you@example.com': "`test_rehearse.py` does",
     "uv run email-assistant eval triage --data labelled.jsonl": "`test_rehearse.py` does",
+    "uv run email-assistant eval chat --model gpt-5-nano": "`test_evaluate.py` does, with a model of its own",
     "uv run email-assistant replay --model gpt-5-nano --last 200": "`test_replay.py` does",
     "uv run email-assistant bench toolbench --tools toolenv/tools --queries G1_instruction.json "
     "--server http://localhost:8080/virtual": "`test_toolbench.py` does, with servers of its own",

@@ -8,22 +8,19 @@ from itertools import takewhile
 from typing import Any, Literal, NotRequired, TypedDict
 from uuid import UUID
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from email_assistant.agents.agent import CallState, LoopState, Ran
 from email_assistant.agents.assistant import Assistant
-from email_assistant.agents.chat.prompts import executor_prompt, policy_schema, router_prompt
+from email_assistant.agents.chat.nodes import executed, routed, to_execute, to_route
 from email_assistant.agents.loop import Loop
 from email_assistant.gate.ledger import PROMPT
 from email_assistant.memory.rules import render
 from email_assistant.tools.control import CLARIFICATION
 from email_assistant.tools.spec import Call, FormNeeded, LinkNeeded, ServerDown
-
-_ROUTER_SEES = 8
-"""Messages before the request: what "yes, that one" is about."""
 
 
 class Turn(TypedDict):
@@ -80,15 +77,8 @@ class ChatAgent(Assistant):
         types = self.tools.types(mailbox=account.has_mailbox)
         if not types:
             return {"run": {**run, "allowed_tool_types": []}}
-        policy = await self.models.parse(
-            "chat",
-            [SystemMessage(router_prompt(account, types)), *_words(state["messages"][:-1]), state["messages"][-1]],
-            policy_schema(*types),
-            "policy",
-            account_id=account.id,
-            run_id=UUID(run["id"]),
-        )
-        allowed = [name for name in types if name in policy.allowed_tool_types]
+        asked = to_route(account, types, state["messages"])
+        allowed = await routed(self.models, asked, types, account.id, UUID(run["id"]))
         return {"run": {**run, "allowed_tool_types": allowed}}
 
     async def propose(self, state: LoopState) -> AIMessage:
@@ -106,16 +96,8 @@ class ChatAgent(Assistant):
             # Rules come of answers to mail, so they may tell of it as the mail itself does.
             await self.gate.append(UUID(run["id"]), PROMPT.tool, PROMPT)
         writing, meetings = map(render, preferences)
-        down = [str(each) for each in offered.down]
-        prompt = executor_prompt(account, writing, meetings, datetime.now(account.zone), down)
-        return await self.models.call(
-            "chat",
-            [SystemMessage(prompt), *state["messages"]],
-            account_id=account.id,
-            run_id=UUID(run["id"]),
-            tools=offered.schemas(),
-            tool_choice="auto",
-        )
+        asked = to_execute(account, (writing, meetings), datetime.now(account.zone), offered, state["messages"])
+        return await executed(self.models, asked, offered, account.id, UUID(run["id"]))
 
     async def ran(self, call: Call, name: str, args: dict[str, Any]) -> Ran:
         await self.check_allowed(call.run, name)  # it may have been forbidden while it waited for the person
@@ -155,9 +137,3 @@ def link_in(messages: Sequence[AnyMessage]) -> dict[str, Any] | None:
 def _since_the_request(messages: Sequence[AnyMessage]) -> Iterator[AnyMessage]:
     """From the newest back."""
     return takewhile(lambda message: not isinstance(message, HumanMessage), reversed(messages))
-
-
-def _words(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-    """What was said of late, without the calls and what came of them."""
-    said = [m for m in messages if isinstance(m, HumanMessage) or (isinstance(m, AIMessage) and m.text)]
-    return [HumanMessage(m.text) if isinstance(m, HumanMessage) else AIMessage(m.text) for m in said[-_ROUTER_SEES:]]

@@ -1,4 +1,4 @@
-"""`email-assistant eval …`: how well the triage does, each figure with what it was measured on."""
+"""`email-assistant eval …`: how well the triage and the chat do, each figure with what it was measured on."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from email_assistant.features.rehearsal.labelled import Labelled
     from email_assistant.features.rehearsal.letters import KeptLetters
     from email_assistant.features.rehearsal.measure import Measured, Stage
+    from email_assistant.features.rehearsal.requests import NodeAnswer, NodeFigures, Outcome
+    from email_assistant.settings import Settings
     from email_assistant.trail.activity import ApprovedLetter
 
 Report = Annotated[
@@ -46,7 +48,10 @@ Report = Annotated[
     typer.Option(metavar="FILE.html", help="Write the figures with plots, as a new page that stands alone."),
 ]
 
-app = typer.Typer(help="Measure how well mail is told apart, and how much of the drafts is kept.", no_args_is_help=True)
+app = typer.Typer(
+    help="Measure how well mail is told apart, how much of the drafts is kept, and what a chat makes of requests.",
+    no_args_is_help=True,
+)
 
 
 @app.command()
@@ -115,9 +120,7 @@ async def _asked(
     from email_assistant.features.rehearsal.labelled import cost, questions, said
     from email_assistant.features.rehearsal.measure import Thoughts, decided_alone
 
-    settings = with_model(load_settings(), name)
-    if settings.model_stand_in:
-        raise CommandError(f"no model is measured here, since its answers would say nothing: {settings.model_stand_in}")
+    settings = _with_real_model(name)
     alone: Thoughts = [None] * len(mails)
     if stage == "cascade":
         alone = decided_alone([*before, *mails])[len(before) :]
@@ -137,6 +140,90 @@ async def _asked(
         [None if thought is None else thought[1] for thought in alone],
         asdict(tally) | a_mail,
     )
+
+
+def _with_real_model(name: str | None) -> "Settings":
+    """The settings with the model that is to be measured. Raises CommandError, SettingsError."""
+    settings = with_model(load_settings(), name)
+    if settings.model_stand_in:
+        raise CommandError(f"no model is measured here, since its answers would say nothing: {settings.model_stand_in}")
+    return settings
+
+
+@app.command()
+def chat(
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Requests with what is right, in YAML or JSON; left out: 40 invented ones."),
+    ] = None,
+    model: Annotated[str | None, typer.Option(metavar="NAME", help="Which model is asked; without it, yours.")] = None,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """How often a chat's policy router gives the right types of tools, and its task executor the right first call.
+
+    Your model is asked as a chat asks it, about the tools that ship; no tool is run, and no mailbox is needed. First it
+    is said what that costs. Intervals hold the truth with 95 %."""
+    with ended_in_words():
+        from email_assistant.features.rehearsal.requests import figures
+
+        told, about = run(lambda: _told_of_chat(data, model, yes))
+        router, executor = figures(told, "router"), figures(told, "executor")
+    wrong = [each for each in told if each.outcome != "right"]
+    if as_json:
+        print_json({**about, "router": asdict(router), "executor": asdict(executor), "wrong": wrong})
+    else:
+        for sentence in _of_chat(router, executor, about):
+            say(sentence)
+        rows = [[str(each.number), each.request, each.node, each.outcome, each.expected, each.got] for each in wrong]
+        print_table(["request", "", "node", "came of it", "right", "got"], rows)
+
+
+async def _told_of_chat(data: Path | None, name: str | None, yes: bool) -> "tuple[list[NodeAnswer], dict[str, Any]]":
+    """What came of each request, and what that was measured on. Raises CommandError, BadFile, typer.Abort, and what the
+    model raises."""
+    from email_assistant.app import open_models, open_shipped_tools
+    from email_assistant.features.rehearsal.requests import SHIPPED, ask, cost, read
+
+    settings, path = _with_real_model(name), data or SHIPPED
+    async with open_shipped_tools(settings) as tools:
+        posed = await read(path, tools)
+    model, expected, questions = settings.model_for("chat"), cost(posed), 2 * len(posed)
+    price = in_money(settings, model, *expected)
+    agreed(f"{model} is asked {questions:,} times, about {sum(expected):,} tokens{price}.", yes)
+    async with open_models(settings) as (models, tally):
+        with bar("Asking", questions) as progress:
+            told = await ask(models, posed, progress)
+    used = (tally.prompt_tokens, tally.completion_tokens)
+    a_request = {"tokens_of_a_request": sum(used) / len(posed), "money": money(settings, model, *used)}
+    return told, {
+        "version": our_version(),
+        "data": str(data) if data else None,
+        "data_sha256": _sha256(path),
+        "model": model,
+        "cost": asdict(tally) | a_request,
+    }
+
+
+def _of_chat(router: "NodeFigures", executor: "NodeFigures", about: Mapping[str, Any]) -> Iterator[str]:
+    on = f"{router.n:,} requests of {about['data']}" if about["data"] else f"the {router.n:,} requests that ship"
+    yield f"{about['model']} on {on}:"
+    yield f"As policy router it gave the right types for {_counted(router, ('too many', 'too few', 'other types'))}"
+    calls = _counted(executor, ("wrong argument", "no call", "other call"))
+    yield f"As task executor, given the right types, it proposed the right first call for {calls}"
+    if executor.wrong_arguments:
+        yield f"Wrong arguments: {', '.join(f'{name} {n:,}' for name, n in executor.wrong_arguments.items())}."
+    if not about["data"]:
+        yield "These requests are made up: yours may be another matter."
+    cost = about["cost"]
+    price = "" if cost["money"] is None else f", {cost['money'] / router.n:,.5f} in money"
+    yield f"A request took {cost['tokens_of_a_request']:,.0f} tokens of both{price}."
+
+
+def _counted(found: "NodeFigures", faults: "Sequence[Outcome]") -> str:
+    low, high = found.interval
+    others = ", ".join(f"{fault} {found.wrong.get(fault, 0):,}" for fault in (*faults, "unreadable"))
+    return f"{found.right:,} of {found.n:,}, {found.right / found.n:.0%} ({low:.0%} to {high:.0%}); {others}."
 
 
 @app.command()

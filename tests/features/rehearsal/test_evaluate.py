@@ -6,12 +6,14 @@ import os
 import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
+from email_assistant import core_yaml
+from email_assistant.features.rehearsal.requests import SHIPPED
 from tests.doubles import warm
-from tests.doubles.model import Model, ModelRequest
+from tests.doubles.model import Model, ModelRequest, broken_tool, tool
 
 LABELS = {"Report?": "respond", "Minutes": "notify", "Offer <b>now</b>": "ignore"}
 BODIES = {**dict.fromkeys(range(9), "Unclear."), 9: "Odd."}
@@ -162,3 +164,135 @@ def test_the_cascade_asks_the_model_about_what_is_not_proven_yet(tmp_path: Path,
     assert 700 < len(model.requests) < 850
     assert found["coverage"] == pytest.approx(1 - len(model.requests) / 1600)
     assert (found["error_in_coverage"], found["proven"]) == (0, True)
+
+
+class TestChat:
+    """`eval chat`, for which nothing but a model is there."""
+
+    LOOK = "What is on my calendar today?"
+    PLAN = "Plan half an hour with Bob at three."
+    ASK = "Move it."
+    THANKS = "Thank you."
+    REQUESTS: ClassVar[tuple[dict[str, Any], ...]] = (
+        {"request": LOOK, "types": ["calendar"], "calls": {"list_events": {"start": ["2026-05-04", "2026-05-04T00*"]}}},
+        {
+            "request": PLAN,
+            "types": [["calendar"], ["calendar", "mail"]],
+            "calls": {
+                "create_event": {"title": "*bob*", "start": "2026-05-04T15:00*", "attendees": "*bob@example.org*"}
+            },
+        },
+        {"request": ASK, "types": ["calendar", "mail"], "calls": {"request_clarification": {}}},
+        {"request": THANKS, "types": [], "words": True},
+    )
+
+    @pytest.fixture
+    def requests(self, tmp_path: Path) -> str:
+        return self.write(tmp_path, self.REQUESTS)
+
+    def write(self, tmp_path: Path, requests: Any) -> str:
+        (tmp_path / "requests.json").write_text(json.dumps({"today": "2026-05-04", "requests": requests}))
+        return "requests.json"
+
+    def test_what_is_right_is_counted_and_what_is_wrong_is_told(
+        self, tmp_path: Path, model: Model, requests: str
+    ) -> None:
+        model.on_policy("calendar")
+        planned = tool(
+            "create_event", title="Talk with BOB", start="2026-05-04T16:00", end="2026-05-04T16:30",
+            attendees=["Bob <bob@example.org>"],
+        )  # fmt: skip
+        model.on_chat(
+            {
+                self.LOOK: [[tool("list_events", start="2026-05-04T00:00:00+02:00", end="2026-05-05")]],
+                self.PLAN: [[planned, tool("list_calendars")]],
+                self.ASK: ["Where to?"],
+                self.THANKS: ["You are welcome."],
+            }
+        )
+        found = said(tmp_path, model, "chat", "--data", requests, "--model", "small", "--yes")
+        assert [found[node]["right"] for node in ("router", "executor")] == [2, 2]
+        assert found["router"]["wrong"] == {"too few": 1, "too many": 1}
+        assert found["executor"]["wrong"] == {"wrong argument": 1, "no call": 1}
+        assert found["executor"]["wrong_arguments"] == {"create_event.start": 1}
+        low, high = found["router"]["interval"]
+        assert 0.06 < low < 0.07
+        assert 0.93 < high < 0.94
+        assert [(each["number"], each["node"], each["outcome"]) for each in found["wrong"]] == [
+            (2, "executor", "wrong argument"),
+            (3, "router", "too few"),
+            (3, "executor", "no call"),
+            (4, "router", "too many"),
+        ]
+        assert found["wrong"][0]["got"].startswith("create_event(title: Talk with BOB, start: 2026-05-04T16:00,")
+        assert (found["model"], found["cost"]["calls"]) == ("small", 8)
+        assert found["data_sha256"] == hashlib.sha256((tmp_path / requests).read_bytes()).hexdigest()
+        assert not (tmp_path / "home" / "postgres").exists()
+
+        done = run(tmp_path, model, "chat", "--data", requests, "--yes")
+        assert "the right types for 2 of 4, 50% (7% to 93%); too many 1, too few 1, other types 0, unreadable 0." in (
+            done.stdout
+        )
+        assert "Wrong arguments: create_event.start 1." in done.stdout
+        [line] = [line for line in done.stdout.splitlines() if "Where to?" in line]
+        assert [self.ASK in line, "request_clarification()" in line] == [True, True]
+
+    def test_the_model_is_asked_as_a_chat_asks_it(self, tmp_path: Path, model: Model, requests: str) -> None:
+        model.on_policy()
+        model.on_chat({each["request"]: ["Yes."] for each in self.REQUESTS})
+        refused = run(tmp_path, model, "chat", "--data", requests)
+        assert refused.returncode == 1
+        assert "is asked 8 times, about" in refused.stderr
+        assert model.requests == []
+        said(tmp_path, model, "chat", "--data", requests, "--yes")
+        first = model.calls("policy")[0].text
+        assert first.startswith("You are the policy router of the assistant of Ada Keller <ada@example.com>.")
+        assert "calendar: list_calendars, list_events, create_event, update_event" in first
+        offered = {request.said[-1]: set(request.tools) for request in model.calls("chat")}
+        assert offered[self.THANKS] == {"request_clarification"}
+        assert {"create_event", "search_mail", "send_email_tool"} < offered[self.ASK]
+        assert "It is Monday 4 May 2026, 09:00 (2026-05-04). Timezone: Europe/Berlin." in model.calls("chat")[0].text
+
+    def test_what_cannot_be_read_is_told(self, tmp_path: Path, model: Model) -> None:
+        data = self.write(tmp_path, self.REQUESTS[:1])
+        model.on_policy("calendar")
+        model.fault("policy", times=3, nonsense=True)
+        model.on_chat({self.LOOK: [[broken_tool("list_events", "{start")]]})
+        found = said(tmp_path, model, "chat", "--data", data, "--yes")
+        assert found["router"]["wrong"] == found["executor"]["wrong"] == {"unreadable": 1}
+        assert {each["got"] for each in found["wrong"]} == {"no answer that can be read"}
+
+    def test_forty_requests_ship(self, tmp_path: Path, model: Model) -> None:
+        shipped = core_yaml.load(SHIPPED.read_text())["requests"]
+        model.on_policy("calendar")
+        model.on_chat({each["request"]: ["Hello."] for each in shipped})
+        found = said(tmp_path, model, "chat", "--yes")
+        assert (found["router"]["n"], found["executor"]["n"], found["data"]) == (40, 40, None)
+        assert found["router"]["right"] == sum(each["types"] == ["calendar"] for each in shipped)
+        assert found["executor"]["right"] == sum("words" in each for each in shipped)
+        assert len({each["request"] for each in shipped}) == 40
+
+    @pytest.mark.parametrize(
+        ("requests", "reason"),
+        [
+            ([{**REQUESTS[3], "types": ["weather"]}], "there is no type weather; there are mail, calendar, inbox"),
+            ([{**REQUESTS[0], "types": ["mail"]}], "there is no tool list_events among the first types"),
+            ([{"request": "Hello.", "types": []}], "nothing is right here: give calls, or words: true"),
+            ([{"request": "Hello."}], "requests.0.types: is missing"),
+            ([], "requests: "),
+        ],
+        ids=["type", "tool", "nothing", "no types", "empty"],
+    )
+    def test_a_file_that_cannot_be_used_is_told_in_one_line(
+        self, tmp_path: Path, model: Model, requests: Any, reason: str
+    ) -> None:
+        done = run(tmp_path, model, "chat", "--data", self.write(tmp_path, requests), "--yes")
+        assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+        assert "requests.json, line 1: " in done.stderr
+        assert reason in done.stderr
+        assert model.requests == []
+
+    def test_canned_answers_are_not_measured(self, tmp_path: Path, model: Model) -> None:
+        canned = run(tmp_path, model, "chat", "--yes", EMAIL_ASSISTANT_MODEL_STAND_IN="Canned answers.")
+        assert canned.returncode == 1
+        assert "its answers would say nothing: Canned answers." in canned.stderr
