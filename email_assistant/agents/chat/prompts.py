@@ -42,8 +42,8 @@ class Policy(BaseModel):
 
 @lru_cache
 def policy_schema(*types: str) -> type[Policy]:
-    """`Policy` that takes these types only."""
-    known = Field(json_schema_extra={"items": {"type": "string", "enum": [*types]}})
+    """`Policy` that takes these types only. Without an end, small models repeat them until they are cut off."""
+    known = Field(json_schema_extra={"items": {"type": "string", "enum": [*types]}, "maxItems": len(types)})
     return create_model("Policy", __base__=Policy, allowed_tool_types=(list[str], known))
 
 
