@@ -100,9 +100,7 @@ async def add(
         account = await app.accounts.add(app.user_id, address, token, begin, mode or first_mode(settings))
         if mode and account.mode != mode and (back := await app.inbox.set_mode(app.accounts, account, mode)):
             say(taken_back(back))
-        await begin_memory(app, account)
-        await app.queue.poll([account.id])
-    out.print(f"Added {account.address}. `email-assistant up` watches it.")
+        await welcome(app, account, "Added")
     say_mode(account.address, mode or account.mode)
 
 
@@ -219,13 +217,15 @@ def first_mode(settings: "Settings") -> Mode:
     return "shadow" if settings.shadow else "send"
 
 
-async def begin_memory(app: "App", account: "Account") -> None:
-    """Give a mailbox that was just connected the preferences that each begins with, and ask the person once who they
-    are; where nobody can be asked, the first steps do."""
+async def welcome(app: "App", account: "Account", done: str) -> None:
+    """Begin with a mailbox that was just connected, say so, and ask the person once who they are; where nobody can be
+    asked, the first steps do."""
     from email_assistant.cli.talk import line_typed
     from email_assistant.memory.given import give
 
     await give(app.memory, account.id)
+    await app.queue.poll([account.id])
+    out.print(f"{done} {account.address}. `email-assistant up` watches it.")
     if not account.introduced and sys.stdin.isatty() and sys.stdout.isatty():
         say("Who are you, in a few words: your role, tone, languages? It is read with every mail.")
         words = line_typed("Empty: nothing; `email-assistant memory background` changes it > ")

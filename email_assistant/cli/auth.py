@@ -12,12 +12,12 @@ import typer
 from email_assistant.cli.accounts import (
     Address,
     Since,
-    begin_memory,
     check_address,
     confirm,
     first_mode,
     say_mode,
     triage_begin,
+    welcome,
 )
 from email_assistant.cli.context import (
     AsJson,
@@ -93,9 +93,7 @@ async def login(
         client = await _client(app, address, client_secret)
         grant = await _ask(app, client, address, host, port, browser=not no_browser)
         account = await _connect(app, grant, address, begin)
-        await begin_memory(app, account)
-        await app.queue.poll([account.id])
-    out.print(f"Connected {account.address}. `email-assistant up` watches it.")
+        await welcome(app, account, "Connected")
     say_mode(account.address, account.mode)
     for line in _warnings(account):
         say(line)

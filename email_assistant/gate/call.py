@@ -29,6 +29,8 @@ PROSE: Final = re.compile(
 )
 """Fields whose value is said to people, and names nobody and nothing."""
 
+_ADDRESS: Final = re.compile(r"\S*(?:@|://)\S*")
+
 
 class Labels(BaseModel):
     """What one tool touches."""
@@ -145,12 +147,11 @@ def argument_lines(arguments: Mapping[str, Any]) -> list[str]:
 
 
 def _argument_lines(name: str, value: object) -> list[str]:
-    if isinstance(value, str) and (PROSE.fullmatch(name) or "\n" in value):
-        first, *more = visible(value).split("\n")
-        return [f"{name}:", *(f"> {line}" for line in (first, *more))] if more else [f"{name}: {first}"]
-    if isinstance(value, str) and value.isascii() and value.isprintable():
-        return [f"{name}: {value}"]
-    return [f"{name}: {json.dumps(value)}"]  # in ASCII, so that a letter that looks like another shows
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if not PROSE.fullmatch(name):  # in an address, a letter that looks like another shows
+        text = _ADDRESS.sub(lambda found: found[0].encode("ascii", "backslashreplace").decode(), text)
+    first, *more = visible(text).split("\n")
+    return [f"{name}:", *(f"> {line}" for line in (first, *more))] if more else [f"{name}: {first}"]
 
 
 def _said(arguments: Mapping[str, Any]) -> Iterator[str]:

@@ -108,7 +108,10 @@ async def opened_sellers(model: str | None, prompt: Path | None) -> "AsyncIterat
         return
     from email_assistant.app import open_models
 
-    words = await asyncio.to_thread(prompt.read_text) if prompt else None
+    try:
+        words = await asyncio.to_thread(prompt.read_text) if prompt else None
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"--seller-prompt: {error}") from None
     async with open_models(load_settings().model_copy(update={"model": model})) as (models, _):
         yield by_model(models, words)
 

@@ -171,6 +171,7 @@ async def _takes_part(
             await table.move(name, lambda: auction.stand_by(name))
 
 
+_LONGEST_SAID: Final = 300
 _WIDTH, _HEIGHT, _EDGE = 640, 240, 40
 _SAID: Final = {
     "bid": "{bidder} bids {amount}",
@@ -189,7 +190,8 @@ _SAID: Final = {
 
 def lines(event: AuctionEvent) -> Iterator[str]:
     """What happened, in words."""
-    data = event.data
+    # What others wrote is one line, so that none of it passes for another thing that happened.
+    data = {name: " ".join(str(said).split())[:_LONGEST_SAID] for name, said in event.data.items()}
     if event.kind == "lot":
         yield f"\n{data['title']}: opens at {data['opening']}, increment {data['increment']}"
         return

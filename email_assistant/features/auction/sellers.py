@@ -43,7 +43,7 @@ def by_model(models: "Models", words: str | None = None) -> Answers:
             HumanMessage(f"<question>\n{question.translate(INERT)}\n</question>"),
         ]
         try:
-            return (await models.call("pack", asked)).text.strip()[:_LONGEST] or lot.seller.shrug
+            return " ".join((await models.call("pack", asked)).text.split())[:_LONGEST] or lot.seller.shrug
         except AssistantError as error:
             raise ToolError(f"the seller can't answer: {error}") from None
 
