@@ -3,23 +3,33 @@ and questions, without the streaming that the own one has."""
 
 import re
 import sys
+from collections.abc import Iterator, Mapping, Sequence
 from getpass import getpass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import httpx
 from pydantic import ValidationError
 
-from email_assistant.cli.context import CommandError, out, print_json, print_text, tell
+from email_assistant.cli.context import CommandError, err, out, print_json, print_text, tell
 from email_assistant.cli.talk import line_typed
 from email_assistant.gate.call import argument_lines
+from email_assistant.mail.charset import one_line, visible
 from email_assistant.settings.values import is_loopback
-from email_assistant.web.replies import Clarification, Confirmation, PendingCall, PendingQuestion, Reply
+from email_assistant.web.replies import Clarification, Confirmation, PendingCall, PendingQuestion, Reply, ReplyStatus
 
 _TOKEN: Final = re.compile(r"[\x21-\x7e]+")
 _SECONDS: Final = 600.0  # that a request may take: models are slow, and tools wait for others
 _DONE, _FAILED, _WAITS = 0, 1, 3
-_STATUS: Final = {200: _DONE, 202: _WAITS}
+_STATUS: Final[Mapping[ReplyStatus, int]] = {
+    "success": _DONE,
+    "confirmation_required": _WAITS,
+    "clarification_required": _WAITS,
+    "oauth_required": _WAITS,
+    "error": _FAILED,
+}
+_MOST_BYTES: Final = 8_000_000  # of a reply
+W = TypeVar("W", PendingCall, PendingQuestion)
 
 
 def server_at(url: str) -> httpx.URL:
@@ -81,35 +91,46 @@ class _RemoteChat:
         self._asks = asks
 
     async def turn(self, words: str) -> int:
-        status, reply = await self._post("/run", {"user_request": words} | self._account)
+        reply = await self._post("/run", {"user_request": words} | self._account)
         asked: set[str] = set()
         while self._asks and (given := _answers(reply, asked)):
-            status, reply = await self._post("/resume", given)
+            reply = await self._post("/resume", given)
         if self._asks and reply.pending_action:
             out.print(f"It waits for you: in the inbox there, or here with --thread {self._thread}", style="dim")
-        return _STATUS.get(status, _FAILED)
+        return _STATUS[reply.status]
 
-    async def _post(self, path: str, given: dict[str, Any]) -> tuple[int, Reply]:
+    async def _post(self, path: str, given: dict[str, Any]) -> Reply:
         """Raises CommandError: no answer of such a server."""
+        host = self._http.base_url.host
         try:
-            answer = await self._http.post(path, json={"thread_id": self._thread} | given)
+            with err.status(f"Waiting for {host}; Ctrl-C ends this."):
+                code, body = await self._answer(path, {"thread_id": self._thread} | given)
         except httpx.HTTPError as error:
-            raise CommandError(
-                f"{self._http.base_url.host} can't be reached: {error or type(error).__name__}"
-            ) from None
-        if answer.status_code == httpx.codes.UNAUTHORIZED:
-            raise CommandError(f"{self._http.base_url.host} takes another token")
+            raise CommandError(f"{host} can't be reached: {error or type(error).__name__}") from None
+        if code == httpx.codes.UNAUTHORIZED:
+            raise CommandError(f"{host} takes another token")
+        nonsense = CommandError(f"{host} answers {code}, and not as an assistant does")
         try:
-            reply = Reply.model_validate_json(answer.content)
+            reply = Reply.model_validate_json(body)
         except ValidationError:
-            raise CommandError(
-                f"{self._http.base_url.host} answers {answer.status_code}, and not as an assistant does"
-            ) from None
+            raise nonsense from None
+        if httpx.codes.is_error(code) and reply.status != "error":
+            raise nonsense
         if self._as_json:
             print_json(reply.model_dump())
         else:
             _print(reply, asks=self._asks)
-        return answer.status_code, reply
+        return reply
+
+    async def _answer(self, path: str, given: dict[str, Any]) -> tuple[int, bytes]:
+        """Status and body. Raises httpx.HTTPError; CommandError: it is too long."""
+        body = bytearray()
+        async with self._http.stream("POST", path, json=given) as answer:
+            async for piece in answer.aiter_bytes():
+                body += piece
+                if len(body) > _MOST_BYTES:
+                    raise CommandError(f"{self._http.base_url.host} answers with more than {_MOST_BYTES:,} bytes")
+        return answer.status_code, bytes(body)
 
 
 def _print(reply: Reply, *, asks: bool) -> None:
@@ -129,7 +150,7 @@ def _print(reply: Reply, *, asks: bool) -> None:
 
 def _print_call(call: PendingCall) -> None:
     """Exactly as it would be made."""
-    print_text(f"\n{call.tool_name}", style="bold")
+    print_text(f"\n{visible(one_line(call.tool_name))}", style="bold")
     for line in argument_lines(call.arguments):
         print_text(f"  {line}")
 
@@ -142,14 +163,20 @@ def _answers(reply: Reply, asked: set[str]) -> dict[str, Any] | None:
     """
     match reply.pending_action:
         case Confirmation(tool_calls=calls):
-            given = [answer for call in calls if call.call_id not in asked and (answer := _confirmed(call))]
-            asked.update(call.call_id for call in calls)
+            given = [answer for call in _not_yet(calls, asked) if (answer := _confirmed(call))]
             return {"approvals": given} if given else None
         case Clarification(clarifications=questions):
-            given = [answer for each in questions if each.call_id not in asked and (answer := _said(each))]
-            asked.update(each.call_id for each in questions)
+            given = [answer for each in _not_yet(questions, asked) if (answer := _said(each))]
             return {"clarification_responses": given} if given else None
     return None
+
+
+def _not_yet(waiting: Sequence[W], asked: set[str]) -> Iterator[W]:
+    """Those that were not asked about; an id that comes twice is asked about once."""
+    for each in waiting:
+        if each.call_id not in asked:
+            asked.add(each.call_id)
+            yield each
 
 
 def _said(question: PendingQuestion) -> dict[str, Any] | None:

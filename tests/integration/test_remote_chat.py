@@ -7,9 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
 
 from tests.contract.chat_stage import Stage, ask, event, listing, open_stage
 from tests.doubles.daemon import API_TOKEN
+from tests.doubles.serving import Server
 from tests.features.terminal.test_terminal import Terminal
 
 ESCAPES = "\x1b]0;owned\x07\x1b[31mEVIL"
@@ -79,6 +84,33 @@ def test_without_a_file_and_a_terminal_no_token_is_guessed(stage: Stage) -> None
     done = stage.daemon.run("chat", "hello", "--server", str(stage.daemon.http.base_url))
     assert (done.returncode, "--token-file" in done.stderr) == (1, True)
     assert stage.asked == []
+
+
+WAITS = {"kind": "confirmation", "tool_calls": [{"call_id": "c1", "tool_name": "send\nDo it", "arguments": {}}]}
+
+
+@pytest.mark.parametrize(
+    ("code", "body", "status", "says"),
+    [
+        (200, {"status": "confirmation_required", "thread_id": "t", "pending_action": WAITS}, 3, "send Do it"),
+        (200, {"status": "error", "thread_id": "t", "message": "No."}, 1, "No."),
+        (500, {"status": "success", "thread_id": "t", "response": "All fine."}, 1, "not as an assistant does"),
+        (200, {"status": "success", "thread_id": "t", "response": "x" * 9_000_000}, 1, "more than 8,000,000 bytes"),
+    ],
+)
+def test_what_another_server_says_is_taken_for_what_it_is(
+    stage: Stage, token: Path, code: int, body: dict[str, Any], status: int, says: str
+) -> None:
+    async def answer(_: Request) -> JSONResponse:
+        return JSONResponse(body, code)
+
+    server = Server(Starlette(routes=[Route("/run", answer, methods=["POST"])]))
+    server.start()
+    try:
+        done = stage.daemon.run("chat", "hello", "--server", server.urls[0], "--token-file", str(token))
+    finally:
+        server.stop()
+    assert (done.returncode, says in done.stdout + done.stderr) == (status, True)
 
 
 class TestConversation:

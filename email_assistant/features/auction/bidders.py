@@ -21,9 +21,10 @@ from langchain_core.messages import (
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from email_assistant.agents.loop import UNREADABLE
+from email_assistant.errors import AssistantError
 from email_assistant.features.auction.rules import INERT, Auction, Lot, Money
 from email_assistant.features.auction.table import SaleTable
-from email_assistant.features.auction.tools import FINISH
+from email_assistant.features.auction.tools import SERVER_FAILS
 
 if TYPE_CHECKING:
     from email_assistant.model import Models
@@ -169,6 +170,13 @@ instruction."""
 _SUMMED_UP: Final = "(So far, summed up: {})"
 
 
+class NotUnderstood(AssistantError):
+    """What a model answers is no action that the rules know."""
+
+    def __init__(self) -> None:
+        super().__init__("its answers could not be understood")
+
+
 @dataclass
 class ModelBidder:
     """Any model behind OpenAI's chat completions.
@@ -186,9 +194,9 @@ class ModelBidder:
     """By lot: of how many messages, and what it says."""
 
     async def propose(self, messages: Sequence[AnyMessage], table: SaleTable) -> AIMessage:
-        """Raises ModelDown, ModelFault, ModelRefused, BadAnswer."""
+        """Raises ModelDown, ModelFault, ModelRefused, BadAnswer; NotUnderstood: too often in a row."""
         if _faults(messages) >= _MOST_FAULTS:
-            return Action(tool=FINISH, commentary="(could not be understood)").as_message()
+            raise NotUnderstood
         tools = {str(schema["function"]["name"]): schema for schema in self.schemas}
         prompt = system_prompt(self.name, table.auction, tools)
         asked = [SystemMessage(prompt), *await self._shortened(messages, table.auction.lot.name)]
@@ -211,10 +219,10 @@ class ModelBidder:
     async def _summary(self, before: str, messages: Sequence[AnyMessage]) -> str:
         notes = f"{before}\n{get_buffer_string(messages)}".translate(INERT)
         asked: list[AnyMessage] = [SystemMessage(_SUM_UP), HumanMessage(f"<notes>\n{notes}\n</notes>")]
-        return (await self.models.call("pack", asked)).text.strip() or before
+        return (await self.models.call("pack", asked)).text.strip()[: (self.context or 0) // 2] or before
 
 
 def _faults(messages: Sequence[AnyMessage]) -> int:
-    """How many of the last calls were refused, one after the other."""
-    answers = [message for message in reversed(messages) if isinstance(message, ToolMessage)]
+    """How many of the last calls were refused, one after the other. That a server fails is no fault of the model's."""
+    answers = [each for each in reversed(messages) if isinstance(each, ToolMessage) and SERVER_FAILS not in each.text]
     return len(list(takewhile(lambda each: each.name == UNREADABLE or each.text.startswith("Error: "), answers)))

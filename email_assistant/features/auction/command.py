@@ -75,6 +75,8 @@ async def auction(
     for option, needed in ((context, model), (seller_prompt, seller_model)):
         if option is not None and needed is None:
             raise CommandError("--context goes with --model, and --seller-prompt with --seller-model")
+    if html and steps and html.absolute() == steps.absolute():
+        raise CommandError("--html and --steps name the same file: give each its own")
     for file in filter(None, (html, steps)):
         check_writable(file)
     names = [*([seat] if seat else []), *(name for name in NAMES if name != seat)][:bidders]

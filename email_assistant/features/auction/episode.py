@@ -89,8 +89,7 @@ class AuctionAgent(Agent):
         try:
             ran = Ran(await self.tools[call.name].run(made, call.args))
         except (ToolError, ServerDown) as error:
-            if isinstance(error, Illegal):
-                table.note("refused", bidder, tool=call.name, why=str(error))
+            table.note("refused", bidder, tool=call.name, why=str(error))
             ran = Ran(f"Error: {error}", well=False)
         ends = table.has_ended_for(bidder)
         self._told(BidderStep(lot, number, bidder, call.name, call.args, ran.text, refused=not ran.well, ends=ends))
@@ -181,7 +180,7 @@ _SAID: Final = {
     "check_termination": "{bidder} asks whether it is over: {answer}",
     "ask_seller": "{bidder} asks: {question}\n    The seller: {answer}",
     "asked": "{bidder} looks it up with {tool}: {answer}",
-    "refused": "{bidder}: {tool} is refused, {why}",
+    "refused": "{bidder}: {tool} comes to nothing, {why}",
     "left": "{bidder} takes no further part: {why}",
     "sold": "Sold to {bidder} for {price}",
     "unsold": "Not sold",

@@ -23,10 +23,21 @@ from email_assistant.tools.config import LOCAL, ServerConfig, Shipped, ToolConfi
 from email_assistant.tools.mcp import content
 from email_assistant.tools.mcp.pool import Servers
 from email_assistant.tools.mcp.reader import Reader
-from email_assistant.tools.mcp.schema import check_told
-from email_assistant.tools.spec import AnyArguments, AnyTool, Arguments, FilledIn, ToolSpec
+from email_assistant.tools.mcp.schema import UnusableTool, check_told
+from email_assistant.tools.spec import (
+    AnyArguments,
+    AnyTool,
+    Arguments,
+    FilledIn,
+    FormNeeded,
+    LinkNeeded,
+    ServerDown,
+    ToolError,
+    ToolSpec,
+)
 
 FINISH: Final = "FINISH"
+SERVER_FAILS: Final = "the server of this tool gave no answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +132,10 @@ class ServersTool(AnyTool[BidderCall]):
     """A tool of somebody's MCP server, by which a bidder looks something up. Raises UnusableTool."""
 
     def __init__(self, servers: Servers, server: str, told: types.Tool) -> None:
-        self._schema, answers = check_told(told)
+        try:
+            self._schema, answers = check_told(told)
+        except UnusableTool as error:
+            raise UnusableTool(f"{told.name} of the tool server {server} can't be offered: {error}") from None
         self._reader = Reader(servers, server, told.name, answers)
         parameters = content.parameters(told.inputSchema)
         self.spec = ToolSpec(told.name, content.description(told), parameters, AnyArguments, None)
@@ -131,7 +145,12 @@ class ServersTool(AnyTool[BidderCall]):
         return arguments
 
     async def run(self, call: BidderCall, arguments: dict[str, Any]) -> str:
-        said = await self._reader.read(call, arguments, {})
+        try:
+            said = await self._reader.read(call, arguments, {})
+        except (FormNeeded, LinkNeeded):
+            raise ToolError(f"{SERVER_FAILS}: it asks something of a person, and nobody is asked here") from None
+        except (ToolError, ServerDown) as error:
+            raise ToolError(f"{SERVER_FAILS}: {error}") from None
         call.table.note("asked", call.bidder, tool=self.spec.name, answer=said)
         return said
 

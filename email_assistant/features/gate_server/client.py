@@ -38,6 +38,7 @@ _LEAVE_SECONDS: Final = 5.0  # that reports may take when the program ends
 _CHECK_SECONDS: Final = 3.0
 _HERE: Final = "http://127.0.0.1:3001"
 _KEYS: Final = ("EMAIL_ASSISTANT_AGENT_KEY", "EMAIL_ASSISTANT_API_TOKEN")
+_TO_MEND_KEY: Final = "set EMAIL_ASSISTANT_AGENT_KEY to the one that `email-assistant gate key` prints there"
 _GRACE: Final = 2.0  # seconds that the server's own answer may come after its time
 
 _session: ContextVar[str | None] = ContextVar("gate_session", default=None)
@@ -98,8 +99,7 @@ class Gate:
             except httpx.HTTPError as error:
                 return f"the gate at {self._url} can't be reached: {error}"
             if answer.status_code == httpx.codes.UNAUTHORIZED:
-                where = "set EMAIL_ASSISTANT_AGENT_KEY to the one that `email-assistant gate key` prints there"
-                return f"the gate at {self._url} takes another key: {where}"
+                return f"the gate at {self._url} takes another key: {_TO_MEND_KEY}"
             if answer.is_error:
                 return f"the gate at {self._url} is not well: {answer.status_code}"
         return ""
@@ -210,10 +210,17 @@ class Gate:
 
     def _begun(self, answer: httpx.Response) -> Callable[[str, Any], None]:
         """How the call's end is reported. Raises PermissionError, RuntimeError."""
-        told = answer.json() if answer.is_success else {}
+        if answer.status_code == httpx.codes.UNAUTHORIZED:
+            raise RuntimeError(f"the gate at {self._url} takes another key: {_TO_MEND_KEY}")
+        try:
+            told = answer.json() if answer.is_success else {}
+        except (ValueError, RecursionError):
+            told = None
+        if not isinstance(told, dict) or (told.get("ok") and not isinstance(told.get("approved"), bool)):
+            raise RuntimeError(f"{self._url} does not answer as a gate does: EMAIL_ASSISTANT_GATE_URL names it")
         if not told.get("ok"):
             raise RuntimeError(f"the gate does not work: {told.get('error') or answer.status_code}")
-        if told.get("approved") is not True:
+        if not told["approved"]:
             raise PermissionError(told.get("error") or "the gate said no")
         began = time.monotonic()
 

@@ -39,7 +39,7 @@ async def sessions(
 ) -> None:
     """List what agents of yours asked the gate, and what became of each call; the newest first."""
     from email_assistant.features.gate_server.record import Record
-    from email_assistant.mail.charset import listed
+    from email_assistant.mail.charset import listed, one_line
 
     async with opened() as app:
         record = Record(app.pool)
@@ -58,4 +58,4 @@ async def sessions(
     if as_json:
         print_json(told)
     else:
-        print_table(columns, rows)
+        print_table(columns, [[one_line(cell) for cell in row] for row in rows])

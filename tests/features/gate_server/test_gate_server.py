@@ -13,6 +13,10 @@ import httpx
 import psycopg
 import pytest
 from pydantic import SecretStr
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from email_assistant.app import App, open_app
 from email_assistant.features.gate_server.client import Gate
@@ -23,6 +27,7 @@ from email_assistant.gate.ledger import check
 from email_assistant.inbox.items import Item
 from email_assistant.settings import Settings
 from email_assistant.web.auth import Key
+from tests.doubles.serving import Server
 from tests.features.terminal.test_terminal import shown
 from tests.integration.test_api import TOKEN, Home, client, served
 
@@ -595,6 +600,25 @@ class TestClient:
         ran: list[int] = []
         await asyncio.to_thread(gate.track("add")(ran.append), 1)
         assert ran == [1]
+
+    @pytest.mark.parametrize(
+        "says",
+        ["<html>Hello</html>", "[" * 100_000, "[]", '{"ok": true}', '{"ok": true, "approved": 1}'],
+        ids=["a page", "deep", "a list", "ok alone", "no yes or no"],
+    )
+    def test_what_answers_and_is_no_gate_lets_nothing_run(self, says: str) -> None:
+        async def answer(_: Request) -> Response:
+            return Response(says)
+
+        server = Server(Starlette(routes=[Route("/{path:path}", answer, methods=["GET", "POST"])]))
+        server.start()
+        ran: list[int] = []
+        try:
+            with pytest.raises(RuntimeError, match="does not answer as a gate does"):
+                Gate(server.urls[0], TOKEN).track("add")(ran.append)(1)
+        finally:
+            server.stop()
+        assert ran == []
 
     def test_what_cant_be_gated_is_an_error(self) -> None:
         gate = Gate("http://127.0.0.1:9", TOKEN, healthcheck=False)

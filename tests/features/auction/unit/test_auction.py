@@ -324,7 +324,8 @@ class TestEpisodes:
         episode = await played(bidders, local, lots=LOTS[:1])
         assert talks.asked == 3
         assert "status" not in {event.kind for event in episode.events}
-        assert "FINISH" in episode.tool_usage
+        [left] = [event.data for event in episode.events if event.kind == "left"]
+        assert left["why"] == "its answers could not be understood"
 
     async def test_one_that_never_moves_ends_with_its_steps(self, local: Path) -> None:
         looks = Scripted("Ada", *[act("STATUS")] * 1000)
