@@ -41,6 +41,7 @@ async def test_so_many_rows_are_in_sight(
     home: Home, visit: Open, monkeypatch: pytest.MonkeyPatch, width: int, height: int, rows: int
 ) -> None:
     account = await home.account()
+    await home.app.accounts.set_background(account, "")  # they were asked: no first step is left
     for number in range(20):
         _, _, run = await home.mail(account, subject=f"Matter {number}")
         await home.ask(run, body=f"Hello Ada,\n\ndoes day {number} suit you, or shall we see each other later?\n\nBob")
