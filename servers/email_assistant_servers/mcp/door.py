@@ -153,7 +153,8 @@ async def _refused(question: str) -> str:
 def _question(call: OwnCall, about: Mapping[str, Any], verdict: Verdict, account: str) -> str:
     """All that would be done, and why it is asked about; nothing in a value can pass for another line of it."""
     lines = [f"{call.title}, with {account}?", f"Asked because {visible(one_line(verdict.reason))}."]
-    return "\n".join([*lines, *argument_lines({**about, **_recipients_first(call)})])
+    # First, and whatever the client says of the same: what was found out.
+    return "\n".join([*lines, *argument_lines({**about, **_recipients_first(call), **about})])
 
 
 def _recipients_first(call: OwnCall) -> dict[str, Any]:

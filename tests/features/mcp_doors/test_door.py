@@ -248,9 +248,12 @@ async def test_the_question_says_whom_a_reply_reaches_and_which_event_is_changed
     event = google.add_event("Rehearsal of the choir", date(2026, 5, 4), date(2026, 5, 5))
     async with client(stage, "mail", person, log) as session:
         await session.call_tool("draft_reply", {"thread_id": google.message(mail).thread_id, "text": "It does."})
+        reply = letter("in-a-thread") | {"thread_id": google.message(mail).thread_id, "subject": None}
+        await session.call_tool("send_email", reply)
     async with client(stage, "calendar", person, log) as session:
         await session.call_tool("update_event", {"event_id": event, "title": "Choir"})
-    drafted, changed = person.asked
+    drafted, sent, changed = person.asked
+    assert "subject: Re: Lunch?" in sent
     assert ('to: ["bob@example.org"]' in drafted, "subject: Re: Lunch?" in drafted) == (True, True)
     assert "event: Rehearsal of the choir, Mon 04 May 2026" in changed
 
