@@ -25,6 +25,7 @@ from email_assistant.features.auction.rules import Auction, Illegal, Lot, Money,
 from email_assistant.features.auction.table import AuctionEvent, Listener, SaleTable
 from email_assistant.features.auction.tools import FINISH, BidderCall
 from email_assistant.gate.policy import GateSession
+from email_assistant.tools.mcp.content import one_line
 from email_assistant.tools.spec import AnyTool, ServerDown, ToolError
 
 
@@ -190,7 +191,7 @@ _SAID: Final = {
 def lines(event: AuctionEvent) -> Iterator[str]:
     """What happened, in words."""
     # What others wrote is one line, so that none of it passes for another thing that happened.
-    data = {name: " ".join(str(said).split())[:_LONGEST_SAID] for name, said in event.data.items()}
+    data = {name: one_line(str(said), _LONGEST_SAID) for name, said in event.data.items()}
     if event.kind == "lot":
         yield f"\n{data['title']}: opens at {data['opening']}, increment {data['increment']}"
         return

@@ -7,6 +7,7 @@ from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 
 from email_assistant.errors import AssistantError
 from email_assistant.features.auction.rules import INERT, Lot, answer
+from email_assistant.tools.mcp.content import one_line
 from email_assistant.tools.spec import ToolError
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def by_model(models: "Models", words: str | None = None) -> Answers:
             HumanMessage(f"<question>\n{question.translate(INERT)}\n</question>"),
         ]
         try:
-            return " ".join((await models.call("pack", asked)).text.split())[:_LONGEST] or lot.seller.shrug
+            return one_line((await models.call("pack", asked)).text, _LONGEST) or lot.seller.shrug
         except AssistantError as error:
             raise ToolError(f"the seller can't answer: {error}") from None
 
