@@ -159,7 +159,7 @@ def _answers(reply: Reply, asked: set[str]) -> dict[str, Any] | None:
     """What the person answers now, as `/resume` takes it; None: nothing waits, or they put all of it off.
 
     Args:
-        asked: the ids of calls and questions that they were asked about before, and put off; those of now are added.
+        asked: the ids of calls and questions that they were asked about before; those of now are added.
     """
     match reply.pending_action:
         case Confirmation(tool_calls=calls):
