@@ -144,7 +144,7 @@ def in_gmail(text: str) -> dict[str, Any]:
 def learned(text: str, correspondence: Correspondence | None = None) -> object:
     known_people = correspondence or Correspondence([ME])
     for each in (made(subject=text), made(body=text), made(name=text), made(email=text)):
-        known_people.received(each, NOON)
+        known_people.received(recorded(each))
         known_people.facts(each, NOON)
     return known_people
 

@@ -15,6 +15,7 @@ from email_assistant.features.rehearsal.ways import calibration, roc_auc
 from email_assistant.mail.address import parse_addresses
 from email_assistant.mail.message import Mail
 from email_assistant.mail.phrases import subject_of_conversation
+from email_assistant.sync.past_mails import Recorded
 
 ME = "vera.lindqvist@example.com"
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
@@ -32,10 +33,21 @@ def facts(*mails: Mail, of: Mail | None = None, answered: bool = False) -> dict[
     """What is known of the last mail, a day after each of those before it."""
     correspondence = Correspondence([ME])
     for number, each in enumerate(mails):
-        correspondence.received(each, MONDAY + number * DAY)
-        if answered:
-            correspondence.answered(each, MONDAY + number * DAY + DAY / 2, DAY / 2)
+        came(correspondence, each, MONDAY + number * DAY, answered_after=DAY / 2 if answered else None)
     return correspondence.facts(of or mail(), MONDAY + len(mails) * DAY)
+
+
+def came(correspondence: Correspondence, received: Mail, at: datetime, answered_after: timedelta | None) -> None:
+    identity = f"<{at.timestamp()}@x.example>"
+    correspondence.received(Recorded(identity, received, at, False, frozenset(), ""))
+    if answered_after:
+        assert received.sender
+        answer = mail(sender=ME, to=received.sender.email, subject=f"Re: {received.subject}")
+        wrote(correspondence, replace(answer, in_reply_to=identity), at + answered_after)
+
+
+def wrote(correspondence: Correspondence, letter: Mail, at: datetime) -> None:
+    correspondence.wrote(Recorded(f"<{at.timestamp()}@me.example>", letter, at, True, frozenset(), ""))
 
 
 class TestFacts:
@@ -97,15 +109,13 @@ class TestCorrespondence:
     def test_lately_counts_what_was_lately(self) -> None:
         correspondence = Correspondence([ME])
         for number in range(20):
-            correspondence.received(mail(), MONDAY + number * 20 * DAY)
-            if number < 10:
-                correspondence.answered(mail(), MONDAY + number * 20 * DAY + DAY, DAY)
+            came(correspondence, mail(), MONDAY + number * 20 * DAY, answered_after=DAY if number < 10 else None)
         found = correspondence.facts(mail(), MONDAY + 400 * DAY)
         assert found["the same, lately"] < found[self.SHARE]
 
     def test_an_answer_to_ones_own_letter(self) -> None:
         correspondence = Correspondence([ME])
-        correspondence.wrote(mail(sender=ME, to="ada@x.example", subject="Pipes"), MONDAY)
+        wrote(correspondence, mail(sender=ME, to="ada@x.example", subject="Pipes"), MONDAY)
         found = correspondence.facts(mail(subject="RE: Pipes"), MONDAY + DAY)
         assert found["answers a mail of yours"] == found["you wrote in this conversation"] == 1
         other = correspondence.facts(mail(subject="RE: Tubes"), MONDAY + DAY)
@@ -113,7 +123,7 @@ class TestCorrespondence:
 
     def test_an_old_conversation_of_the_same_subject_is_over(self) -> None:
         correspondence = Correspondence([ME])
-        correspondence.wrote(mail(sender=ME, to="ada@x.example", subject="Report"), MONDAY)
+        wrote(correspondence, mail(sender=ME, to="ada@x.example", subject="Report"), MONDAY)
         assert correspondence.facts(mail(subject="Report"), MONDAY + 40 * DAY)["the last word was yours"] == 0
 
     @pytest.mark.parametrize(

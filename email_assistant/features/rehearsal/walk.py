@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from email_assistant.features.rehearsal.habits.classifier import OF_EACH
 from email_assistant.features.rehearsal.habits.correspondence import Correspondence
 from email_assistant.features.rehearsal.habits.learned import FIRST, GROWS
-from email_assistant.features.rehearsal.habits.pairing import WITHIN, Pairing
+from email_assistant.features.rehearsal.habits.pairing import WITHIN
 from email_assistant.mail.message import Mail
 from email_assistant.mail.phrases import subject_of_conversation
 from email_assistant.sync.past_mails import Recorded
@@ -153,7 +153,6 @@ class _Walker:
         self._facts: list[Mapping[str, float]] = []
         self._by_id: dict[str, int] = {}
         self._correspondence = Correspondence(own)
-        self._pairing = Pairing(own)
         self._unjudged: list[int] = []
         self._settled = 0  # so many, from the first on, came long enough ago for their outcome to be known
         self._next_training = FIRST
@@ -195,22 +194,16 @@ class _Walker:
         written_to = bool(facts["you have written to the sender"])
         self.all.append(Prediction(entry, addressed_to_few(entry.mail, self._own), written_to=written_to))
         self._facts.append(facts)
-        self._correspondence.received(entry.mail, entry.at)
-        self._pairing.received(entry)
+        self._correspondence.received(entry)
 
     def _write(self, entry: Recorded) -> None:
-        evidence = self._pairing.wrote(entry)
-        self.deleted += evidence.of_deleted
-        for each in evidence.answered:
+        shows = self._correspondence.wrote(entry)
+        self.deleted += shows.of_deleted
+        for each in shows.answered:
             judged = self.all[self._by_id[each]]
-            if judged.answer is None:
-                judged.answer = entry
-                self._correspondence.answered(judged.entry.mail, entry.at, entry.at - judged.entry.at)
-        for each in evidence.forwarded:
+            judged.answer = judged.answer or entry
+        for each in shows.forwarded:
             self.all[self._by_id[each]].forwarded = True
-        if evidence.of_deleted:
-            self._correspondence.answered_deleted(entry.mail, entry.at)
-        self._correspondence.wrote(entry.mail, entry.at)
 
     def _settle(self, now: datetime) -> None:
         """Learn from what came so long ago that it is known whether it was answered. Mails that were answered sooner

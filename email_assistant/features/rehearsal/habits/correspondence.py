@@ -1,5 +1,5 @@
-"""What is known on a day of how a person and their correspondents write to each other. It looks back only: whatever is
-asked of it rests on what it was told before."""
+"""What is known on a day of how a person and their correspondents write to each other: the walk in time that rehearsals
+and the judge share. It looks back only: whatever is asked of it rests on what it was told before."""
 
 import math
 import re
@@ -10,8 +10,10 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from email_assistant.features.rehearsal.habits.facts import facts, recipients
+from email_assistant.features.rehearsal.habits.pairing import Pairing, Shows
 from email_assistant.mail.message import Mail
 from email_assistant.mail.phrases import subject_of_conversation
+from email_assistant.sync.past_mails import Recorded
 
 _NAME: Final = re.compile(r"[^\W\d_]{3,}")
 _THREAD: Final = timedelta(days=30)
@@ -91,6 +93,7 @@ class Correspondence:
         self._audiences: defaultdict[str, _Tally] = defaultdict(_Tally)
         self._conversations: dict[str, _Conversation] = {}
         self._written_ids: set[str] = set()
+        self._pairing = Pairing(own)
 
     def facts(self, mail: Mail, at: datetime) -> dict[str, float]:
         """What a mail shows of itself, and what is known of its sender, its audience and its conversation."""
@@ -101,30 +104,39 @@ class Correspondence:
             | self._of_person(at)
         )
 
-    def received(self, mail: Mail, at: datetime) -> None:
-        for tally in self._tallies(mail):
-            tally.come(at)
-        self._learn_names(mail)
-        conversation = self._conversation(mail, at)
+    def received(self, entry: Recorded) -> None:
+        for tally in self._tallies(entry.mail):
+            tally.come(entry.at)
+        self._learn_names(entry.mail)
+        conversation = self._conversation(entry.mail, entry.at)
         conversation.came += 1
         conversation.last_is_own = False
+        self._pairing.received(entry)
 
-    def answered(self, mail: Mail, at: datetime, delay: timedelta) -> None:
-        """A mail that was received before has been answered, after `delay`."""
+    def wrote(self, entry: Recorded) -> Shows:
+        """The person sent this: what it shows of the mail before it."""
+        shows = self._pairing.wrote(entry)
+        for each in shows.answered_first:
+            self._answered(each.mail, entry.at, entry.at - each.at)
+        if shows.of_deleted:
+            self._answered_deleted(entry.mail, entry.at)
+        self._wrote(entry.mail, entry.at)
+        return shows
+
+    def _answered(self, mail: Mail, at: datetime, delay: timedelta) -> None:
         for tally in self._tallies(mail):
             tally.answer(at)
             tally.delays += math.log1p(delay / timedelta(hours=1))
             tally.delayed += 1
 
-    def answered_deleted(self, letter: Mail, at: datetime) -> None:
+    def _answered_deleted(self, letter: Mail, at: datetime) -> None:
         """A letter of the person's own answers a mail that is gone: whoever it goes to had written."""
         for email in [each.email.lower() for each in letter.to if each.email.lower() not in self.own][:1]:
             for tally in (self._everybody, self._senders[email], self._domains[email.rpartition("@")[2]]):
                 tally.come(at)
                 tally.answer(at)
 
-    def wrote(self, mail: Mail, at: datetime) -> None:
-        """The person sent this."""
+    def _wrote(self, mail: Mail, at: datetime) -> None:
         for email in recipients(mail):
             tally = self._senders[email]
             tally.written += 1

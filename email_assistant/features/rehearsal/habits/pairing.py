@@ -42,6 +42,7 @@ class Shows:
     """What a letter of the person's own shows."""
 
     answered: tuple[str, ...] = ()  # ids of mails
+    answered_first: tuple[Recorded, ...] = ()  # of these, what no earlier letter answers
     forwarded: tuple[str, ...] = ()
     of_deleted: bool = False  # it answers a mail that is gone, as its quotation shows
 
@@ -96,10 +97,12 @@ class Pairing:
             found = self._of_subject(mail, to)
         found += [each for each in self._by_conversation.get(entry.conversation, ()) if each.senders & to]
         answers = [each for each in found if self._is_answer(mail, each, to)]
+        first = {each.entry.id: each.entry for each in answers if not each.answered}
         for each in answers:
             each.answered = True
         return Shows(
             tuple(dict.fromkeys(each.entry.id for each in answers)),
+            tuple(first.values()),
             tuple(dict.fromkeys(each.entry.id for each in found if each not in answers)),
             of_deleted=not found and bool(to) and _quotes(mail) and not FORWARD_SUBJECT.match(mail.subject),
         )

@@ -1,7 +1,7 @@
 """A person's mail, walked once to its end for the classifier of their account: rows to train on, by what each mail
 turned out to need, and what is known by now of how they and others write to each other."""
 
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from email_assistant.features.rehearsal.habits.classifier import OF_EACH, Classifier, one_thread, table_of, train_on
 from email_assistant.features.rehearsal.habits.correspondence import Correspondence
-from email_assistant.features.rehearsal.habits.pairing import WITHIN, Pairing
 from email_assistant.features.rehearsal.habits.words import IGNORE, NOTIFY, RESPOND, rows
 from email_assistant.mail.message import Mail
 from email_assistant.sync.past_mails import Recorded
@@ -71,8 +70,6 @@ class Study:
         """
         self._outcomes = dict(outcomes or {})
         self._correspondence = Correspondence(own)
-        self._pairing = Pairing(own)
-        self._recent: deque[tuple[str, Mail, datetime]] = deque()
         self._places: dict[str, int] = {}
         self._names: tuple[str, ...] = ()
         self._tables: list[ndarray] = []
@@ -89,7 +86,9 @@ class Study:
         facts, mails = [], []
         for entry in entries:
             if entry.own:
-                self._wrote(entry)
+                answers = self._correspondence.wrote(entry)
+                of_history = self.of_history.intersection(answers.answered + answers.forwarded)
+                self._outcomes |= dict.fromkeys(of_history, RESPOND)
                 continue
             if entry.labels and entry.id not in self._outcomes:
                 self._outcomes[entry.id] = _by_labels(entry)
@@ -99,7 +98,7 @@ class Study:
                 facts.append(self._correspondence.facts(entry.mail, entry.at))
                 mails.append(entry.mail)
                 self._senders[entry.id] = _sender(entry.mail)
-            self._received(entry)
+            self._correspondence.received(entry)
         if facts:
             self._names = self._names or tuple(facts[0])
             self._tables.append(table_of(facts, self._names).astype(numpy.float32))
@@ -144,24 +143,6 @@ class Study:
             self._of_sender[sender][self._outcomes[identity]] += 1
         self._places, self._tables, self._words = {}, [], []
         self._outcomes, self._senders, self.of_history = {}, {}, set()
-
-    def _received(self, entry: Recorded) -> None:
-        while self._recent and entry.at - self._recent[0][2] > WITHIN:
-            self._recent.popleft()
-        self._recent.append((entry.id, entry.mail, entry.at))
-        self._correspondence.received(entry.mail, entry.at)
-        self._pairing.received(entry)
-
-    def _wrote(self, entry: Recorded) -> None:
-        shows = self._pairing.wrote(entry)
-        for identity, mail, at in self._recent:
-            if identity in self.of_history and identity in {*shows.answered, *shows.forwarded}:
-                self._outcomes[identity] = RESPOND
-            if identity in shows.answered:
-                self._correspondence.answered(mail, entry.at, entry.at - at)
-        if shows.of_deleted:
-            self._correspondence.answered_deleted(entry.mail, entry.at)
-        self._correspondence.wrote(entry.mail, entry.at)
 
 
 def _by_labels(entry: Recorded) -> str:
