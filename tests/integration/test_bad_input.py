@@ -1,6 +1,7 @@
 """Whatever is wrong around the program, it says so in one line with what to do next, and loses nothing."""
 
 import contextlib
+import fcntl
 import gzip
 import json
 import os
@@ -193,8 +194,10 @@ PERSON = f"test_person_{os.getpid()}"
 @contextlib.contextmanager
 def _person(url: str) -> Iterator[str]:
     """A URL by which somebody with few rights logs in."""
-    with psycopg.connect(url, autocommit=True) as conn:
+    with psycopg.connect(url, autocommit=True) as conn, contextlib.ExitStack() as stack:
         rules = Path(f"/proc/{conn.info.backend_pid}/cwd/pg_hba.conf")
+        alone = stack.enter_context(rules.open())  # of all who test at once on this server
+        fcntl.flock(alone, fcntl.LOCK_EX)
         before = rules.read_text()
         conn.execute(f"create role {PERSON} login password 'right'")
         try:
