@@ -169,9 +169,10 @@ class App:
     @cached_property
     def what_if(self) -> "WhatIf":
         """What tries a rule on mail of the past."""
-        from email_assistant.work.what_if import WhatIf
+        from email_assistant.work.what_if import SortAgain, WhatIf
 
-        return WhatIf(self.pool, self.memory, self.models, self.settings)
+        sort_again = SortAgain(self.pool, self.accounts, self.models, self.settings)
+        return WhatIf(self.pool, self.memory, sort_again, self.settings)
 
     @cached_property
     def forgetting(self) -> "Forgetting":

@@ -46,7 +46,6 @@ from email_assistant.work.polling import Polling
 from email_assistant.work.reconcile import Reconciler
 from email_assistant.work.retention import Retention
 from email_assistant.work.tasks import Due, Handlers
-from email_assistant.work.what_if import SortAgain
 
 if TYPE_CHECKING:
     from langchain_core.callbacks import BaseCallbackHandler
@@ -135,8 +134,7 @@ class Daemon:
             sync_thread=self.mailboxes.sync_thread,
         )
         self.driver = app.driver(by_mail, self.invoker, self.due)
-        sort_again = SortAgain(app.pool, app.accounts, app.models, settings)
-        self.learner = Learner(app.memory, app.models, PastTrial(app.pool, sort_again))
+        self.learner = Learner(app.memory, app.models, PastTrial(app.pool, app.what_if.sort_again))
         self.retention = Retention(app.pool, app.runs, saver, settings, app.memory)
         self.chat = open_chat(app, callbacks)
 

@@ -27,10 +27,9 @@ from email_assistant.memory.trial import COUNTED
 from email_assistant.model import Models
 from email_assistant.model.asking import several
 from email_assistant.settings import Settings
-from email_assistant.work.conversations import UnreadableMail, read_mails, triage_text
+from email_assistant.work.conversations import StoredMail, UnreadableMail, read_mails, triage_text
 
 _SQL = statements("work", "what_if.sql")
-MOST_MAILS: Final = 200
 _ANSWER: Final = 50  # tokens of one
 
 
@@ -66,21 +65,25 @@ class SortAgain:
         return found
 
 
-def question(account: Account, rules: Sequence[Rule], text: str, *, forged: bool) -> list[AnyMessage]:
-    """What the model is asked about a mail, `text` as triage shows it."""
-    return [SystemMessage(triage_prompt(account, numbered(believed(rules, forged=forged)))), HumanMessage(text)]
-
-
 def _questions(
     account: Account, rules: Sequence[Rule], rows: Sequence[Mapping[str, Any]]
 ) -> Mapping[str, Sequence[AnyMessage]]:
-    found = {}
+    """What the model is asked about each mail."""
+    return {
+        mail.gmail_id: [
+            SystemMessage(triage_prompt(account, numbered(believed(rules, forged=mail.mail.forged)))),
+            HumanMessage(text),
+        ]
+        for mail, text in _shown(account, rows)
+    }
+
+
+def _shown(account: Account, rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[StoredMail, str]]:
+    """Each mail that can be read, as triage shows it."""
     for row in rows:
         with suppress(UnreadableMail):  # of which nothing can be told
             [stored] = read_mails([row])
-            text = triage_text(stored, account.zone)
-            found[stored.gmail_id] = question(account, rules, text, forged=stored.mail.forged)
-    return found
+            yield stored, triage_text(stored, account.zone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +93,6 @@ class TriedMail:
     sender: str
     subject: str
     was: Classification
-    text: str
-    """As triage is shown it."""
-    forged: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +114,10 @@ class RuleTrial:
 
 
 class WhatIf:
-    def __init__(self, pool: Pool, memory: Memory, models: Models, settings: Settings) -> None:
+    def __init__(self, pool: Pool, memory: Memory, sort_again: SortAgain, settings: Settings) -> None:
         self._pool = pool
         self._memory = memory
-        self._models = models
+        self.sort_again = sort_again
         self._settings = settings
 
     async def look(self, account: Account, text: str, most: int) -> RuleTrial:
@@ -132,19 +132,24 @@ class WhatIf:
         before = await self._memory.rules(account.id, COUNTED)
         tried = Rule("", checked(text), {"by": "trial"}, datetime.now(UTC).isoformat(), [], removed=False)
         rules, told, to_ask = [*before, tried], list[tuple[TriedMail, Classification]](), list[TriedMail]()
-        mails = await self._newest(account, most)
-        for mail, sender in mails:
+        rows = {row["gmail_id"]: row for row in await fetched(self._pool, _SQL["newest"], (account.id, most))}
+        shown = await asyncio.to_thread(lambda: list(_shown(account, list(rows.values()))))
+        asked = 0
+        for stored, prompt in shown:
+            row = rows[stored.gmail_id]
+            mail = TriedMail(stored.gmail_id, row["sender"], row["subject"], row["classification"])
+            sender = "" if stored.mail.forged else mail.sender  # by which rules go
             old, new = (deciding(each, sender) for each in (before, rules))
             if new and (not old or old[0].classification != new[0].classification):
                 told += [(mail, new[0].classification)] if new[0].classification != mail.was else []
             elif not new and (old or not sender_rule(tried)):
                 to_ask.append(mail)
-        prompt = triage_prompt(account, numbered(rules))
-        asked = sum(tokens(prompt) + tokens(mail.text) for mail in to_ask)
+                asked += tokens(prompt)
+        asked += len(to_ask) * tokens(triage_prompt(account, numbered(rules)))
         price = self._settings.prices.get(self._settings.model_for("triage"))
         answers = len(to_ask) * _ANSWER
         cost = price.of(asked, answers) if price else None
-        return RuleTrial(account, rules, len(mails), told, to_ask, asked + answers, cost)
+        return RuleTrial(account, rules, len(shown), told, to_ask, asked + answers, cost)
 
     async def ask(self, trial: RuleTrial) -> Sequence[tuple[TriedMail, Classification]]:
         """All mails that would be sorted otherwise, and as what, the model's word on the others included.
@@ -152,33 +157,7 @@ class WhatIf:
         Raises:
             BudgetSpent, ModelDown, ModelFault, ModelRefused, BadAnswer.
         """
-        answers = dict[str, Classification]()
-
-        async def ask(mail: TriedMail) -> None:
-            asked = question(trial.account, trial.rules, mail.text, forged=mail.forged)
-            found = await self._models.parse("triage", asked, Triage, "triage", account_id=trial.account.id)
-            answers[mail.id] = found.classification
-
-        await several(partial(ask, mail) for mail in trial.to_ask)
-        asked = [(mail, answers[mail.id]) for mail in trial.to_ask]
-        return [*trial.told, *((mail, answer) for mail, answer in asked if answer != mail.was)]
-
-    async def _newest(self, account: Account, most: int) -> list[tuple[TriedMail, str]]:
-        """Each with the address that rules go by."""
-        rows = await fetched(
-            self._pool,
-            """select gmail_id, own, content, sender, subject, classification from mails
-               where account_id = %s and not own and readable and has_text and classification is not null
-               order by received_at desc, gmail_id desc limit %s""",
-            (account.id, min(most, MOST_MAILS)),
-        )
-        return await asyncio.to_thread(lambda: [each for row in rows for each in _tried(account, row)])
-
-
-def _tried(account: Account, row: Mapping[str, Any]) -> Iterator[tuple[TriedMail, str]]:
-    with suppress(UnreadableMail):  # of which nothing can be told
-        [stored] = read_mails([row])
-        text = triage_text(stored, account.zone)
-        forged = stored.mail.forged
-        mail = TriedMail(row["gmail_id"], row["sender"], row["subject"], row["classification"], text, forged)
-        yield mail, "" if forged else row["sender"]
+        asked = [mail.id for mail in trial.to_ask]
+        answers = await self.sort_again(trial.account.id, trial.rules, asked, anew=True)
+        found = [(mail, answers.get(mail.id, mail.was)) for mail in trial.to_ask]
+        return [*trial.told, *((mail, answer) for mail, answer in found if answer != mail.was)]

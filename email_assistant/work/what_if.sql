@@ -1,4 +1,4 @@
--- All SQL on `sorted_again`; `what_if.py` says what each statement is for.
+-- All SQL on `sorted_again`, and the mails that rules are tried on.
 
 -- name: mails
 select m.gmail_id, m.own, m.content, case when not %(anew)s then s.said end as said
@@ -13,3 +13,9 @@ insert into sorted_again (user_id, account_id, mail_id, asked, said)
 select user_id, account_id, gmail_id, %(asked)s, %(said)s from mails
 where account_id = %(account)s and gmail_id = %(mail)s
 on conflict (account_id, mail_id, asked) do update set said = excluded.said, at = clock_timestamp()
+
+-- name: newest
+-- Of mail that was sorted, and whose text is kept.
+select gmail_id, own, content, sender, subject, classification from mails
+where account_id = %s and not own and readable and has_text and classification is not null
+order by received_at desc, gmail_id desc limit %s
