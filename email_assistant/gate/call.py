@@ -11,9 +11,9 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, RootModel
 
-from email_assistant.gate.source import Source
 from email_assistant.mail.address import parse_addresses
 from email_assistant.mail.charset import one_line, visible
+from email_assistant.user_file import UserFile
 
 Acl = Literal["PUBLIC", "PRIVATE", "SECRET"]
 Act = Literal["add", "send", "change", "delete", "cancel", "share", "pay"]
@@ -72,16 +72,16 @@ class _LabelsFile(RootModel[dict[str, dict[str, Labels]]]):
 def shipped_labels() -> dict[str, Labels]:
     """Those of our own tools."""
     # Read without the lines that a person would be told: every command reads it.
-    return _read(Source(_SHIPPED, json.loads(files("email_assistant.gate").joinpath(_SHIPPED).read_text())), {})
+    return _read(UserFile(_SHIPPED, json.loads(files("email_assistant.gate").joinpath(_SHIPPED).read_text())), {})
 
 
-def read_labels(source: Source) -> Mapping[str, Labels]:
+def read_labels(source: UserFile) -> Mapping[str, Labels]:
     """Those of a person's file, over ours: what it leaves out of one of our tools stays as it is. Tools of a section
     that is named after a server are called as open-edison calls them, `<server>_<tool>`. Raises BadFile."""
     return _read(source, shipped_labels())
 
 
-def _read(source: Source, base: Mapping[str, Labels]) -> dict[str, Labels]:
+def _read(source: UserFile, base: Mapping[str, Labels]) -> dict[str, Labels]:
     over = {name: labels.model_dump() for name, labels in base.items()}
     sections = {
         section: _whole(tools, over if section == _OURS else {})

@@ -15,9 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from email_assistant.db.environment import hidden
 from email_assistant.gate.call import Labels, Rule, Subject, read_labels, shipped_labels
-from email_assistant.gate.source import Place, Source
 from email_assistant.outgoing.entry import OURS, place_at, server_at
 from email_assistant.settings import Settings
+from email_assistant.user_file import Place, UserFile
 
 LOCAL: Final = "local"
 OWN_SERVERS: Final = ("calendar", "mail", "agent")  # our own servers, which run in this process
@@ -165,7 +165,7 @@ ASSISTANT: Final = Shipped(
 """The mail agent's and chat's."""
 
 
-def read_tools(source: Source, shipped: Shipped = ASSISTANT) -> ToolsConfig:
+def read_tools(source: UserFile, shipped: Shipped = ASSISTANT) -> ToolsConfig:
     """A person's file, over what is shipped: what it leaves out of one of our tools stays as it is. Raises BadFile."""
     given = _with_variables(source, source.mapping())
     tools, base = given.get("tools"), shipped.config
@@ -184,7 +184,7 @@ def read_tools(source: Source, shipped: Shipped = ASSISTANT) -> ToolsConfig:
     return config
 
 
-def _check(source: Source, name: str, tool: ToolConfig, shipped: Shipped, servers: Collection[str]) -> None:
+def _check(source: UserFile, name: str, tool: ToolConfig, shipped: Shipped, servers: Collection[str]) -> None:
     known, ours = (LOCAL, *shipped.in_process, *servers), shipped.config.tools
     if tool.backend not in known:
         raise source.bad(
@@ -200,7 +200,7 @@ def _check(source: Source, name: str, tool: ToolConfig, shipped: Shipped, server
         raise source.bad(("tools", name), f"{name} needs a `type`, by which chat chooses it")
 
 
-def _with_variables(source: Source, content: dict[str, Any]) -> dict[str, Any]:
+def _with_variables(source: UserFile, content: dict[str, Any]) -> dict[str, Any]:
     """The content with `${NAME}` put in from the environment, within `servers`."""
 
     def filled(value: Any, place: Place) -> Any:
@@ -219,7 +219,7 @@ def _with_variables(source: Source, content: dict[str, Any]) -> dict[str, Any]:
     return {**content, "servers": filled(content["servers"], ("servers",))}
 
 
-def _variable(source: Source, place: Place, name: str) -> str:
+def _variable(source: UserFile, place: Place, name: str) -> str:
     try:
         return {**hidden, **os.environ}[name]
     except KeyError:
@@ -287,10 +287,10 @@ class RuleFiles:
             config = config.with_calendar_at(self._calendar)
         return Rules(config, read_labels(permissions) if permissions else shipped_labels())
 
-    def _source(self, setting: str) -> Source | None:
+    def _source(self, setting: str) -> UserFile | None:
         """None: there is no such file, and none was named. Raises BadFile."""
         path = self._paths[setting]
-        return Source.read(path) if self._named[setting] or os.path.lexists(path) else None
+        return UserFile.read(path) if self._named[setting] or os.path.lexists(path) else None
 
 
 class ShippedRules(RuleFiles):

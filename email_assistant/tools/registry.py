@@ -11,7 +11,6 @@ from pydantic import BaseModel
 
 from email_assistant.gate.call import Subject
 from email_assistant.gate.policy import refused
-from email_assistant.gate.source import BadFile
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.entry import Effect
 from email_assistant.tools.config import LOCAL, RuleFiles, Rules
@@ -32,6 +31,7 @@ from email_assistant.tools.spec import (
     ToolError,
     shown_whole,
 )
+from email_assistant.user_file import BadFile
 
 AgentName = Literal["mail", "chat"]
 

@@ -16,7 +16,6 @@ from email_assistant.agents.chat.graph import link_in
 from email_assistant.db.checkpoints import ForeignCheckpoint
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Connection, Pool
-from email_assistant.gate.source import BadFile
 from email_assistant.google.errors import GoogleError, NotFound, Refused
 from email_assistant.google.quota import Urgency
 from email_assistant.inbox.items import Item
@@ -28,6 +27,7 @@ from email_assistant.model.context import shortened
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.entry import Effect, NotYetClear
 from email_assistant.tools.spec import ToolError
+from email_assistant.user_file import BadFile
 from email_assistant.work.chat import Turns, named_in, tool_uses
 from email_assistant.work.driver import Tools, Workflow
 from email_assistant.work.evidence import Evidence

@@ -12,7 +12,6 @@ from email_assistant.accounts.clients import Clients
 from email_assistant.db import mails, runs, threads
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Connection, Pool
-from email_assistant.gate.source import BadFile
 from email_assistant.google.errors import NotFound
 from email_assistant.google.gmail import Draft
 from email_assistant.inbox.answers import Complete
@@ -25,6 +24,7 @@ from email_assistant.outgoing.left_drafts import InGmail, LeftDraft, LeftDrafts
 from email_assistant.outgoing.letters import written_into
 from email_assistant.tools.sending import LETTER, is_left_as_draft, read_back, subject_of, written
 from email_assistant.tools.spec import Call, ServerDown, ToolError
+from email_assistant.user_file import BadFile
 from email_assistant.work.conversations import Conversation, ThreadMail
 from email_assistant.work.rows import RunRow
 from email_assistant.work.runs import Runs

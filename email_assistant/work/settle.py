@@ -11,12 +11,12 @@ from email_assistant.accounts.clients import Clients
 from email_assistant.accounts.vault import VaultError
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Connection
-from email_assistant.gate.source import BadFile
 from email_assistant.google.errors import GoogleError
 from email_assistant.inbox.items import Item
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.entry import Effect
 from email_assistant.tools.spec import Call, ServerDown, ToolError
+from email_assistant.user_file import BadFile
 from email_assistant.work.runs import Runs
 
 

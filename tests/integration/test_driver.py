@@ -7,7 +7,7 @@ import pytest
 from psycopg import AsyncCursor
 
 from email_assistant.app import open_chat
-from email_assistant.gate.source import BadFile
+from email_assistant.user_file import BadFile
 from email_assistant.work.conversations import Conversations
 from tests.doubles.google import Google
 from tests.doubles.model import Model, tool

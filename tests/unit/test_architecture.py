@@ -35,7 +35,7 @@ FLOORS = [
     {"accounts", "usage"},
     {"google", "mail", "db", "outward", "settings", "programs", "telemetry", "tracing"},
     {"plugins"},
-    {"core_yaml", "errors", "files", "meters", "spans"},
+    {"core_yaml", "errors", "files", "meters", "spans", "user_file"},
 ]
 """From the top: a room may import from its own floor and those below. `servers` is the package beside our own."""
 
@@ -266,7 +266,7 @@ class TestArrows:
     @pytest.mark.parametrize("pack", sorted(PACKS))
     def test_a_pack_has_nothing_of_mail(self, pack: str) -> None:
         needs = set().union(*(module.rooms for module in of_pack(pack)))
-        assert needs <= {"agents", "errors", "gate", "model", "plugins", "programs", "tools"} | PACKS[pack]
+        assert needs <= {"agents", "errors", "gate", "model", "plugins", "programs", "tools", "user_file"} | PACKS[pack]
         loaded = loaded_with_packs()
         assert {f"email_assistant.{pack}", "email_assistant.agents.loop"} < loaded
         assert not loaded & {"psycopg", "googleapiclient", "google_auth_oauthlib", "httplib2"}

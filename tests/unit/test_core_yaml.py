@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from yaml import MappingNode, MarkedYAMLError, SequenceNode, YAMLError
 
 from email_assistant.core_yaml import RepeatedKey, document, load
-from email_assistant.gate.source import Source
+from email_assistant.user_file import UserFile
 
 # Within quotes only JSON takes line separators as they are.
 characters = st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"], exclude_characters="\ufffe\uffff")
@@ -78,7 +78,7 @@ def test_json_is_read_as_what_it_is(value: Any) -> None:
 
 def test_a_file_of_json_holds_what_json_says() -> None:
     """Its escapes too, of which two may stand for one character."""
-    assert Source.json("f.json", '{\t"a": "\\ud83d\\ude00",\n"\\u0062": 1e5}').mapping() == {"a": "😀", "b": 1e5}
+    assert UserFile.json("f.json", '{\t"a": "\\ud83d\\ude00",\n"\\u0062": 1e5}').mapping() == {"a": "😀", "b": 1e5}
 
 
 @pytest.mark.parametrize("text", ["", "\n", "# nothing\n", "---\n"])

@@ -145,9 +145,3 @@ class TestWriters:
     def test_what_no_statement_names_is_written_by_few(self) -> None:
         assert writers()["{}"] == set(UNNAMED)
         assert set(ANY) <= set().union(*writers().values())
-
-    @pytest.mark.parametrize("table", sorted(WRITER))
-    def test_the_document_names_them(self, table: str) -> None:
-        text = (ROOT / "docs" / "architecture.md").read_text().partition("## Who writes what")[2]
-        [row] = [line for line in text.splitlines() if line.startswith("|") and f"`{table}`" in line.split("|")[1]]
-        assert {file for file in writers()[table] - set(ANY) if f"`{file}`" not in row} == set()

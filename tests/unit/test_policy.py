@@ -12,8 +12,7 @@ from email_assistant.gate.answers import answer
 from email_assistant.gate.call import Acl, Act, Labels, Proposed, Rule, Subject, read_labels
 from email_assistant.gate.policy import GateEntry, GateSession, Verdict, decide, entry
 from email_assistant.gate.provenance import By, Source, read
-from email_assistant.gate.source import BadFile
-from email_assistant.gate.source import Source as File
+from email_assistant.user_file import BadFile, UserFile
 
 BOB, EVE = "bob@friend.example", "eve@evil.example"
 
@@ -424,7 +423,7 @@ LABELS: dict[str, Any] = {
 
 class TestLabels:
     def from_file(self, tree: dict[str, Any]) -> dict[str, Labels]:
-        return dict(read_labels(File.json("tool_permissions.json", json.dumps(tree))))
+        return dict(read_labels(UserFile.json("tool_permissions.json", json.dumps(tree))))
 
     def test_a_file_of_open_edison_is_read(self) -> None:
         found = self.from_file(

@@ -12,8 +12,8 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from email_assistant.gate.source import Source
 from email_assistant.tools.spec import ToolError
+from email_assistant.user_file import UserFile
 
 Money = Decimal
 INERT: Final = str.maketrans("<>", "‹›")
@@ -187,7 +187,7 @@ class _LotsFile(BaseModel):
 def read_lots(path: Path | None) -> Sequence[Lot]:
     """None: those that ship. Raises BadFile."""
     shipped = files("email_assistant.features.auction").joinpath("lots.yaml")
-    source = Source.read(path) if path else Source.yaml("lots.yaml", shipped.read_text())
+    source = UserFile.read(path) if path else UserFile.yaml("lots.yaml", shipped.read_text())
     lots = source.parsed(_LotsFile, source.mapping()).lots
     names = [lot.name for lot in lots]
     for number, name in enumerate(names):

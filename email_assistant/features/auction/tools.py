@@ -17,7 +17,6 @@ from pydantic import ConfigDict, Field
 from email_assistant.features.auction.rules import Auction
 from email_assistant.features.auction.sellers import Answers, by_rule
 from email_assistant.features.auction.table import SaleTable
-from email_assistant.gate.source import Source
 from email_assistant.programs import command
 from email_assistant.tools.config import LOCAL, ServerConfig, Shipped, ToolConfig, ToolsConfig, read_tools
 from email_assistant.tools.mcp import content
@@ -35,6 +34,7 @@ from email_assistant.tools.spec import (
     ToolError,
     ToolSpec,
 )
+from email_assistant.user_file import UserFile
 
 FINISH: Final = "FINISH"
 SERVER_FAILS: Final = "the server of this tool gave no answer"
@@ -185,7 +185,7 @@ async def opened_tools(config: Path | None, lots: Path | None, sellers: Answers 
         BadFile; ServerDown, UnusableTool: a tool of a server's can't be offered.
     """
     shipped = files("email_assistant.features.auction").joinpath("config.yaml")
-    source = Source.read(config) if config else Source.yaml("config.yaml", shipped.read_text())
+    source = UserFile.read(config) if config else UserFile.yaml("config.yaml", shipped.read_text())
     read = read_tools(source, _shipped(lots))
     servers = Servers(lambda: read.servers, {}, _is_meant)
     asked = read.tools[_ASK].backend

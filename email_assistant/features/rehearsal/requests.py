@@ -18,12 +18,12 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from email_assistant.agents.chat.nodes import executed, routed, to_execute, to_route
 from email_assistant.db.values import zone_named
 from email_assistant.features.rehearsal.habits.proof import interval
-from email_assistant.gate.source import Source
 from email_assistant.mail.excerpt import tokens
 from email_assistant.model import BadAnswer, Models
 from email_assistant.model.asking import several
 from email_assistant.tools.registry import Offer, Registry
 from email_assistant.tools.spec import in_one_spelling
+from email_assistant.user_file import UserFile
 
 SHIPPED: Final = Path(__file__).with_name("requests.yaml")
 UNREADABLE: Final = "no answer that can be read"
@@ -123,7 +123,7 @@ class NodeFigures:
 
 async def read(path: Path, tools: Registry) -> list[Posed]:
     """The requests of a YAML or JSON file, with what is asked about each. Raises BadFile."""
-    source = Source.read(path)
+    source = UserFile.read(path)
     file, types = source.parsed(_RequestsFile, source.mapping()), tools.types(mailbox=True)
     speaker = _Inventor()
     now = datetime.combine(file.today, _AT, zone_named(speaker.timezone))

@@ -13,10 +13,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from email_assistant.db.pool import AWAY
 from email_assistant.errors import in_plain_words
-from email_assistant.gate.source import BadFile
 from email_assistant.tools.mcp.words import AGAIN, LIMITED
 from email_assistant.tools.own.mailbox import Limited, TryAgain
 from email_assistant.tools.spec import ToolError, shown_whole
+from email_assistant.user_file import BadFile
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from email_assistant.features.auction.episode import AuctionAgent, Episode, line
 from email_assistant.features.auction.rules import Auction, Illegal, Lot, Terms, answer, read_lots
 from email_assistant.features.auction.table import AuctionEvent, SaleTable
 from email_assistant.features.auction.tools import opened_tools
-from email_assistant.gate.source import BadFile
+from email_assistant.user_file import BadFile
 
 LOTS = read_lots(None)
 PURSE = Decimal(1500)

@@ -32,7 +32,7 @@ class BadFile(AssistantError):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class UserFile:
     """A file's content, and where each part of it stands."""
 
     name: str
