@@ -6,7 +6,7 @@ import traceback
 import psycopg
 import pydantic_settings
 
-from email_assistant.db.pool import AWAY, TABLES_HELD
+from email_assistant.db.pool import AWAY, POOLED_BY_TRANSACTION, TABLES_HELD
 from email_assistant.errors import AssistantError
 from email_assistant.google.errors import GoogleError, LoginFailed, Refused, Revoked
 from email_assistant.inbox.items import Conflict, Invalid
@@ -43,6 +43,8 @@ def _meaning(error: BaseException) -> str:
             return f"the database can't write: {_DISK_FULL}"
         case psycopg.errors.LockNotAvailable():
             return TABLES_HELD
+        case psycopg.errors.DuplicatePreparedStatement() | psycopg.errors.InvalidSqlStatementName():
+            return POOLED_BY_TRANSACTION
         case _ if isinstance(error, AWAY):
             return "the database went away; try again once it is there, nothing that was stored is lost"
         case OSError():

@@ -170,14 +170,10 @@ def _check_settings(settings: "Settings") -> Check:
 
 
 async def _check_database(app: "App") -> Check:
-    from email_assistant.db.pool import shares_sessions
+    from email_assistant.db.pool import POOLED_BY_TRANSACTION, shares_sessions
 
-    problem = (
-        "DATABASE_URL leads to a pooler in transaction mode, where connections lose their settings and locks: "
-        "put it into session mode, or name the server itself"
-    )
     where = "DATABASE_URL" if app.settings.database_url else "the embedded server"
-    return "database", problem if await shares_sessions(app.pool) else None, where
+    return "database", POOLED_BY_TRANSACTION if await shares_sessions(app.pool) else None, where
 
 
 async def _check_presence(app: "App") -> Check:

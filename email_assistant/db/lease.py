@@ -69,12 +69,11 @@ _PLACES: dict[Name, _Place] = {
         behind="select from accounts where id = (select account_id from inbox_items where id = %s) for no key update",
     ),
 }
-# The account before the thread (`order`): what the caller makes next refers to it. The id in a subquery, so that the
-# plan is made once for all of them (`work/due.py`).
+# The account before the thread (`order`): what the caller makes next refers to it.
 _HELD = """
 select case when not %s then set_config('synchronous_commit', 'off', true) end
 from threads t join accounts a on a.id = t.account_id
-where t.id = (select %s::uuid) and t.epoch = %s
+where t.id = %s and t.epoch = %s
 and t.lease_until > clock_timestamp() + make_interval(secs => %s) {active}
 for {of_account} of a for share of t"""
 _GIVE_BACK_SECONDS = 10

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg import AsyncConnection, conninfo
+from psycopg import AsyncClientCursor, AsyncConnection, AsyncCursor, conninfo
 from psycopg.abc import RV, PQGen
-from psycopg.rows import DictRow, Row, class_row, dict_row
+from psycopg.rows import AsyncRowFactory, DictRow, Row, class_row, dict_row
 from psycopg_pool import AsyncConnectionPool
 from psycopg_pool.abc import ACT
 
@@ -21,6 +21,10 @@ ENCODING = "UTF8"
 """Of what connections are told and say, whatever the environment, the server or the role has as its default."""
 TABLES_HELD = "another process holds the database's tables, and has for ten seconds; nothing was changed, try again"
 """What a person is told who waited in vain."""
+POOLED_BY_TRANSACTION = (
+    "DATABASE_URL leads to a pooler in transaction mode, where connections lose their settings and locks: "
+    "put it into session mode, or name the server itself"
+)
 
 Connection = AsyncConnection[DictRow]
 Parameters = Sequence[object] | Mapping[str, object]
@@ -28,6 +32,11 @@ Statement = tuple[str, Parameters]
 """With what it is given."""
 T = TypeVar("T")
 _LOOK_AFTER_SECONDS = 5.0
+_PLAN_ONCE = "-c plan_cache_mode=force_generic_plan"
+"""Else Postgres plans a statement anew for the values given, five times at least and for as long as that seems to pay
+(https://www.postgresql.org/docs/current/sql-prepare.html, notes): most of what a mail cost it."""
+_MOST_PREPARED = 400
+"""Statements of a connection whose plans are kept: more than there are."""
 _RENEWED_SECONDS = 600
 """How old a connection gets. libpq keeps room in each for the largest message that it has ever carried
 (`pqCheckInBufferSpace` of its fe-misc.c): a pool that had met mails of 4 MB held 200 MB of it."""
@@ -39,8 +48,7 @@ class StoppablePool(AsyncConnectionPool[ACT]):
     It waits by `asyncio.wait_for`, which before Python 3.12 drops a cancellation that comes together with the
     connection (https://github.com/python/cpython/issues/86296): a worker that was told to stop then worked on.
 
-    Each connection has Postgres plan each statement ten times before one plan is kept; in turns, as the library lends
-    them, all of them would."""
+    Each connection has Postgres plan each statement once; in turns, as the library lends them, all of them would."""
 
     async def getconn(self, timeout: float | None = None) -> ACT:  # noqa: ASYNC109 - the library's own
         before = _cancellations()
@@ -133,11 +141,12 @@ def make_pool(url: str, *, size: int, idle_seconds: float) -> Pool:
     """Make a pool, not yet open. `idle_seconds`: how long a transaction may wait for its process. One that was stopped,
     with its machine or by SIGSTOP, would else hold its locks for good: its kernel still answers the server's
     keepalives."""
-    idle = f" -c idle_in_transaction_session_timeout={idle_seconds * 1000:.0f}"
+    idle = f"-c idle_in_transaction_session_timeout={idle_seconds * 1000:.0f}"
     settings = connection_settings(url)
     return Pool(
         url,
-        kwargs={**settings, "options": settings["options"] + idle},
+        kwargs={**settings, "options": f"{settings['options']} {idle} {_PLAN_ONCE}", "prepare_threshold": 0},
+        configure=_keep_plans,
         min_size=1,
         max_size=size,
         open=False,
@@ -147,17 +156,14 @@ def make_pool(url: str, *, size: int, idle_seconds: float) -> Pool:
     )
 
 
-async def fetched(
-    pool: Pool, query: str, parameters: Parameters = (), *, prepare: bool | None = None
-) -> list[dict[str, Any]]:
-    """The rows of one statement, run by itself; none of one that gives no rows.
+async def _keep_plans(conn: Connection) -> None:
+    conn.prepared_max = _MOST_PREPARED
 
-    Args:
-        prepare: from its first time on a connection, instead of its fifth. One without parameters is planned once then
-            (https://www.postgresql.org/docs/current/sql-prepare.html, notes).
-    """
+
+async def fetched(pool: Pool, query: str, parameters: Parameters = ()) -> list[dict[str, Any]]:
+    """The rows of one statement, run by itself; none of one that gives no rows."""
     async with pool.connection() as conn:
-        cursor = await conn.execute(query.encode(), parameters, prepare=prepare)
+        cursor = await conn.execute(query.encode(), parameters)
         return await cursor.fetchall() if cursor.description else []
 
 
@@ -169,9 +175,25 @@ async def fetched_together(pool: Pool, *statements: Statement) -> list[list[dict
         return [await cursor.fetchall() if cursor.description else [] for cursor in cursors]
 
 
-async def fetched_as(kind: type[T], pool: Pool, query: str, parameters: Parameters = ()) -> list[T]:
+async def fetched_as(
+    kind: type[T], pool: Pool, query: str, parameters: Parameters = (), *, plan_anew: bool = False
+) -> list[T]:
     """Likewise, each row as an object of a class whose arguments are named as the columns."""
-    async with pool.connection() as conn, conn.cursor(row_factory=class_row(kind)) as cursor:
+    async with pool.connection() as conn:
+        return await rows_of(conn, class_row(kind), query, parameters, plan_anew=plan_anew)
+
+
+async def rows_of(
+    conn: Connection, made: AsyncRowFactory[T], query: str, parameters: Parameters, *, plan_anew: bool
+) -> list[T]:
+    """The rows of one statement.
+
+    Args:
+        plan_anew: have Postgres plan for these very values, as a list or a search needs it: which index serves it best
+            depends on the status that is wanted, and on how rare a word is.
+    """
+    of = AsyncClientCursor if plan_anew else AsyncCursor
+    async with of(conn, row_factory=made) as cursor:
         await cursor.execute(query.encode(), parameters)
         return await cursor.fetchall()
 
@@ -185,7 +207,7 @@ async def shares_sessions(pool: Pool) -> bool:
 
 
 async def _session_of(conn: Connection) -> int:
-    row = await (await conn.execute("select pg_backend_pid() as pid")).fetchone()
+    row = await (await conn.execute("select pg_backend_pid() as pid", prepare=False)).fetchone()
     assert row is not None
     return int(row["pid"])
 

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 from psycopg.rows import kwargs_row
 
-from email_assistant.db.pool import Connection
+from email_assistant.db.pool import Connection, rows_of
 from email_assistant.db.statements import statements
 from email_assistant.db.values import time_in_json, zone_named
 from email_assistant.errors import AssistantError
@@ -400,10 +400,9 @@ async def read(conn: Connection, where: str, *parameters: object) -> list[Item]:
     return await read_from(conn, f"inbox_items i {JOINED} where {where}", *parameters)
 
 
-async def read_from(conn: Connection, tables: str, *parameters: object) -> list[Item]:
-    async with conn.cursor(row_factory=kwargs_row(_item)) as cursor:
-        await cursor.execute(f"select {_SQL['columns']} from {tables}".encode(), parameters)
-        return await cursor.fetchall()
+async def read_from(conn: Connection, tables: str, *parameters: object, plan_anew: bool = False) -> list[Item]:
+    query = f"select {_SQL['columns']} from {tables}"
+    return await rows_of(conn, kwargs_row(_item), query, parameters, plan_anew=plan_anew)
 
 
 def _item(

@@ -149,7 +149,7 @@ class Mails:
         """An account's mails of other conversations than this one of Gmail's that have all of the words, or what begins
         so, in sender, subject or text, but for what claims to be a mail system's report; newest first."""
         given = {"account": account_id, "words": of_words(words), "thread": but_thread, "most": most}
-        return await fetched_as(FoundMail, self._pool, _SEARCH, given)
+        return await fetched_as(FoundMail, self._pool, _SEARCH, given, plan_anew=True)
 
     async def get(self, user_id: UUID, mail_id: str, account: str | None = None) -> MailRow:
         """One mail.
@@ -194,7 +194,8 @@ class Mails:
         """The newest mails that meet all conditions, but for those without parameters."""
         met = {condition: given for condition, given in wanted.items() if given}
         where = f"{' and '.join(met)} order by m.received_at desc, m.gmail_id desc limit %s"
-        return await self._mails(where, *chain(*met.values()), most)
+        return await self._mails(where, *chain(*met.values()), most, plan_anew=True)
 
-    async def _mails(self, where: str, *parameters: object) -> list[MailRow]:
-        return await fetched_as(MailRow, self._pool, f"select {_COLUMNS} from {_TABLES} where {where}", parameters)
+    async def _mails(self, where: str, *parameters: object, plan_anew: bool = False) -> list[MailRow]:
+        query = f"select {_COLUMNS} from {_TABLES} where {where}"
+        return await fetched_as(MailRow, self._pool, query, parameters, plan_anew=plan_anew)

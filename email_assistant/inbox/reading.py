@@ -72,7 +72,7 @@ class Items:
         # The page is chosen before anything is joined to it, so that no plan ever joins the whole inbox.
         chosen = f"(select * from inbox_items i where {where} limit %s) as i {JOINED} order by {order(wanted)}"
         async with self._pool.connection() as conn:
-            items = await read_from(conn, chosen, *parameters, limit + 1)
+            items = await read_from(conn, chosen, *parameters, limit + 1, plan_anew=True)
         if len(items) <= limit:
             return items, None
         last = items[limit - 1]

@@ -8,8 +8,7 @@ where m.thread_id = t.id and not m.own and m.state in ('triaging', 'waiting')
 order by m.classification = 'respond' desc, m.received_at desc, m.gmail_id desc limit 1
 
 -- name: load
--- One statement, so that the mails are those up to the account's cursor (`sync.mailbox.Mailboxes.sync_thread`). What is
--- given stands in subqueries, so that the plan is made once for all of them (`work/due.py`).
+-- One statement, so that the mails are those up to the account's cursor (`sync.mailbox.Mailboxes.sync_thread`).
 select t.gmail_id, t.drafted, t.complete, ({foremost}) as foremost,
        array(select distinct e.state from effects e where e.thread_id = t.id) as effects,
        exists (select from left_drafts d where d.account_id = t.account_id and d.thread_id = t.id
@@ -30,4 +29,4 @@ select t.gmail_id, t.drafted, t.complete, ({foremost}) as foremost,
                            order by m.received_at, m.gmail_id) from mails m where m.thread_id = t.id) end as letters,
        {account}
 from threads t join accounts a on a.id = t.account_id
-where t.id = (select %s::uuid) and a.state = 'active' and a.provider = (select %s::text)
+where t.id = %s and a.state = 'active' and a.provider = %s

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
-from psycopg import sql
-
 from email_assistant.accounts.accounts import SERVED
 from email_assistant.db.lease import FREE
 from email_assistant.db.pool import Pool, Statement, fetched
@@ -102,8 +100,8 @@ _LABELS = (
     _Work("label", "mails m", "m", MOVED, "m.label_after"),
 )
 
-# What is given is asked of an account once, and not of each of its conversations. It comes from a subquery that is not
-# pulled up (`clock_timestamp` is volatile), so that the plan is the same whatever is given.
+# What is given is asked of an account once, and not of each of its conversations: `clock_timestamp` is volatile, so the
+# subquery is not pulled up.
 _ACCOUNTS = f"""select a.*, %(dead)s::bigint[] as dead, a.spent_until <= clock_timestamp() as pays,
                        a.spent_until <= clock_timestamp() or not %(waits)s as reads
                 from accounts a where a.state = 'active' and {_SERVED}"""
@@ -175,12 +173,10 @@ class DueWork:
             labels: a label in Gmail that is to be set is work too.
         """
         kinds = _WORK + _LABELS if labels else _WORK
-        # A value in a subquery is none to make a plan for: after ten times, Postgres keeps one for all. To plan this
-        # takes it ten times as long as to run it.
         self._of_thread = f"""
             select case when t.chat_id is null then 'mail' else 'chat' end as by
             from threads t cross join lateral ({_ACCOUNTS} and a.id = t.account_id) as a
-            where t.id = (select %(thread)s::uuid) and {_THREAD} and ({" or ".join(map(_of_thread, kinds))})"""
+            where t.id = %(thread)s and {_THREAD} and ({" or ".join(map(_of_thread, kinds))})"""
         self._kinds = kinds
         self._holder = holder
         self._labels = labels
@@ -195,7 +191,7 @@ class DueWork:
         Args:
             most: how many, so that a burst of mail doesn't make a look at it as long as itself.
         """
-        return [Due(**row) for row in await fetched(self._pool, *self.look(most), prepare=True)]
+        return [Due(**row) for row in await fetched(self._pool, *self.look(most))]
 
     def look(self, most: int = 200) -> Statement:
         """What gives the rows of `due`."""
@@ -214,16 +210,9 @@ class DueWork:
 
         Work that backs off will move.
         """
-        [row] = await fetched(self._pool, *self._statement(_MOVES), prepare=True)
+        [row] = await fetched(self._pool, *self._statement(_MOVES))
         return not row["moves"]
 
     def _statement(self, query: str, **more: object) -> Statement:
-        # What stays the same stands in the text: Postgres plans a statement without parameters once, but one with some
-        # anew each time for as long as its costs have grown, which takes ten times as long as the look itself
-        # (https://www.postgresql.org/docs/current/sql-prepare.html, notes).
         same = {"dead": self._holder.dead, "provider": self._provider, "waits": self._waits_when_spent}
-        text = query % {
-            **{name: sql.Literal(value).as_string() for name, value in (same | {"labels": self._labels}).items()},
-            **{name: f"%({name})s" for name in more},
-        }
-        return text, more
+        return query, {**same, "labels": self._labels, **more}

@@ -134,7 +134,7 @@ class Home:
 
     async def sql(self, query: str, *parameters: object) -> list[dict[str, Any]]:
         async with self.app.pool.connection() as conn:
-            cursor = await conn.execute(query.encode(), parameters)
+            cursor = await conn.execute(query.encode(), parameters, prepare=False)
             return await cursor.fetchall() if cursor.description else []
 
 
