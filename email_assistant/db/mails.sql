@@ -142,7 +142,8 @@ returning gmail_id
 with now as (
     update mails set run_id = %(run)s, state = 'triaging' where thread_id = %(thread)s and not own
     and (state = 'triaging' and classification in ('notify', 'respond')
-         or state = 'waiting' and run_id in (select id from runs where superseded_by = %(run)s))
+         or state = 'waiting'
+            and exists (select from runs r where r.id = mails.run_id and r.superseded_by = %(run)s))
     returning gmail_id, received_at, classification)
 select gmail_id, first_value(gmail_id) over (
     order by classification = 'respond' desc, received_at desc, gmail_id desc) as foremost

@@ -82,7 +82,9 @@ class Items:
         """What waits in an account but for one run's, longest waiting first, and how much that is in all."""
         where = f"i.user_id = %s and i.account_id = %s and i.status = 'pending' and {AWAKE} and i.run_id <> %s"
         given = (user_id, account_id, but_run)
-        items = await self._items(f"{where} order by i.created_at, i.id limit %s", *given, most)
+        tables = f"inbox_items i {JOINED} where {where} order by i.created_at, i.id limit %s"
+        async with self._pool.connection() as conn:
+            items = await read_from(conn, tables, *given, most, plan_anew=True)
         [row] = await fetched(self._pool, f"select count(*) as n from inbox_items i where {where}", given)
         return items, int(row["n"])
 
