@@ -244,7 +244,10 @@ async def snooze(
     item: ItemId,
     time: Annotated[
         str | None,
-        typer.Argument(metavar="[FOR]", help="30m, 12h, 3d, 2w, tomorrow or monday; left out: bring it back now."),
+        typer.Argument(
+            metavar="[FOR]",
+            help="30m, 12h, 3d, 2w, tomorrow, hour (one), later (four hours) or monday; left out: bring it back now.",
+        ),
     ] = None,
 ) -> None:
     """Later: leave an item out of the list for a while; it comes back by itself."""

@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from email_assistant.db.embedded import EmbeddedPostgres
+from email_assistant.inbox.standing import SNOOZES
 from tests.doubles.daemon import Daemon
 from tests.doubles.google import Google
 from tests.doubles.model import Model
@@ -225,6 +226,10 @@ class TestHelp:
 
     def test_its_version(self, program: Daemon) -> None:
         assert program.cli("--version") == f"email-assistant {version('email-assistant')}\n"
+
+    def test_every_time_to_sleep_until_by_its_name(self, program: Daemon) -> None:
+        told = re.findall(r"\w+", program.cli("inbox", "snooze", "--help"))
+        assert set(SNOOZES) <= set(told)
 
     @pytest.mark.parametrize("command", [(), ("up",), ("inbox",), ("inbox", "accept"), ("account", "add"), ("chat",)])
     def test_it_is_had_by_h_everywhere(self, program: Daemon, command: tuple[str, ...]) -> None:
