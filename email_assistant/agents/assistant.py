@@ -120,6 +120,7 @@ class Assistant(Agent):
             acts = self.tools.subject(name).may_tell_others
             return Judged(kind="refuse", args=args, text=f"Error: {error}", acts=acts)
         verdict = await asyncio.to_thread(decide, session, self.proposed(name, complete))
+        # What the gate denies was refused above, by `check_allowed`.
         because = verdict.reason if verdict.overrules and not self._is_told(verdict, session, name) else ""
         judged = Judged(kind="ask" if verdict.do == "ask" else "run", args=complete, text=because)
         return judged | {"place": place, "means": means}

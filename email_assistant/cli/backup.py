@@ -27,7 +27,7 @@ async def backup(
     with Watchdog() as watchdog, opened_database(watchdog) as (settings, url):
         # Which makes, or brings up to date, what is backed up.
         async with open_app(settings, url, wait_seconds=SECONDS):
-            watchdog.end()  # there may be much of it
+            watchdog.stop_watching()  # there may be much of it
             size = back_up(url, {"secret_key": secret_key(settings)}, file)
     out.print(f"Wrote {file} ({size / 1_000_000:.1f} MB). It holds your keys: keep it safe.")
 
@@ -56,10 +56,10 @@ async def restore(
     if check and replace:
         raise typer.BadParameter("--check changes nothing, --replace does: give one of them")
     with Watchdog() as watchdog:
-        watchdog.files(file.parent)
+        watchdog.expect_files(file.parent)
         found = read_backup(file)
         if check:
-            watchdog.end()
+            watchdog.stop_watching()
             await _drill(file, found, as_json=as_json)
         else:
             await _put_back(file, found, watchdog, replace=replace, as_json=as_json)
@@ -95,7 +95,7 @@ async def _put_back(file: Path, found: "Backup", watchdog: "Watchdog", *, replac
     with opened_database(watchdog) as (settings, url):
         check_secret_key(settings, found.keys["secret_key"])
         psycopg.connect(url).close()  # or it is said that the database does not answer
-        watchdog.end()  # there may be much to put back
+        watchdog.stop_watching()  # there may be much to put back
         await put_back(url, file, replace=replace, wait_seconds=SECONDS)
         keep_secret_key(settings, found.keys["secret_key"])
         async with open_app(settings, url, wait_seconds=SECONDS) as app:

@@ -1,4 +1,4 @@
-"""`email-assistant chat …`"""
+"""The commands that talk to the assistant: ask, and answer what a chat waits for."""
 
 import json
 import logging
@@ -101,7 +101,9 @@ def answer(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Answer what a chat waits for, as a script does. What is left out still waits. It is done at once."""
+    """Answer what a chat waits for, as a script does.
+
+    What you approve is done at once. What you do not name still waits."""
     stray = feedback is not None and not reject
     if why := _misused(calls=bool(approve or reject), reply=bool(reply), edit=bool(edit), stray_feedback=stray):
         complain(why)
@@ -256,7 +258,7 @@ def _print_reply(status: int, reply: "Reply") -> int:
 async def _opened(*, keep: bool = False) -> AsyncIterator[tuple["App", "Chat"]]:
     from email_assistant.app import open_chat
 
-    # What goes wrong is told in words.
+    # No log lines: errors are printed.
     logging.getLogger("email_assistant").addHandler(logging.NullHandler())
     async with opened(keep=keep) as app:
         chat = open_chat(app)

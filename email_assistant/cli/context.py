@@ -111,7 +111,7 @@ async def opened(*, keep: bool = False) -> AsyncIterator["App"]:
 
     with Watchdog() as watchdog, opened_database(watchdog, keep=keep) as (settings, url):
         async with open_app(settings, url, wait_seconds=None if keep else SECONDS) as app:
-            watchdog.working(url)
+            watchdog.expect_database(url)
             yield app
 
 
@@ -128,20 +128,20 @@ async def opened_for(account: str | None) -> AsyncIterator["App"]:
 def opened_database(watchdog: "Watchdog", *, keep: bool = False) -> Iterator[tuple["Settings", str]]:
     """The settings, and the URL of the database that they name, neither of which is waited for without an end. `keep`:
     as of `opened`."""
-    from email_assistant.cli.watchdog import SECONDS, short_of_locks
+    from email_assistant.cli.watchdog import SECONDS, with_lock_timeout
     from email_assistant.db.embedded import START_SECONDS
     from email_assistant.home import database
 
-    watchdog.files(os.environ.get("EMAIL_ASSISTANT_HOME", "~/.email-assistant"))
+    watchdog.expect_files(os.environ.get("EMAIL_ASSISTANT_HOME", "~/.email-assistant"))
     settings = load_settings()
     if not settings.database_url:
-        watchdog.server(settings.folder, START_SECONDS + SECONDS)
+        watchdog.expect_server(settings.folder, START_SECONDS + SECONDS)
     with database(settings, keep=keep) as given:
-        url = given if keep else short_of_locks(given)
+        url = given if keep else with_lock_timeout(given)
         if keep:
-            watchdog.end()
+            watchdog.stop_watching()
         else:
-            watchdog.opening(settings.folder, url)
+            watchdog.expect_opening(settings.folder, url)
         yield settings, url
 
 

@@ -1,4 +1,4 @@
-"""A restore drill: a backup put into a database that is thrown away afterwards, and what it holds."""
+"""The restore drill: whether a backup can be restored, and what it holds."""
 
 import time
 from dataclasses import dataclass
@@ -22,15 +22,15 @@ from email_assistant.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Drill:
-    """What a backup came to."""
+    """What the drill found."""
 
     version: str
-    """That made it."""
+    """The program's version that made the backup."""
     created_at: datetime
     file_bytes: int
     database_bytes: int
     seconds: float
-    """From the file to a database that the program has opened, its server's start left out."""
+    """Seconds to restore and open it, without starting the server."""
     accounts: list[str]
     mails: int
     last_mail: datetime | None
@@ -43,7 +43,7 @@ class Drill:
 
 
 async def drill(file: Path, backup: Backup) -> Drill:
-    """Restore a backup beside everything, look whether the program can work with it, and throw it away.
+    """Restore a backup into a temporary database, check that the program can work with it, and delete that database.
 
     Raises:
         BackupError: it can't be restored.
@@ -68,7 +68,7 @@ def _apart(folder: Path, key: str) -> Settings:
 
 
 async def _looked_at(app: App, file: Path, backup: Backup, seconds: float) -> Drill:
-    secrets = await encrypt_anew(app.pool, app.vault)
+    secrets = await encrypt_anew(app.pool, app.vault)  # decrypts each secret; raises VaultError if the key is wrong
     log = await check(app.pool)
     if log.faults:
         raise CommandError(

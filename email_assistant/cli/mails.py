@@ -1,4 +1,4 @@
-"""`email-assistant mails` and `retry`"""
+"""The commands `mails`, `why` and `retry`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 
 class NotKept(AssistantError):
-    """It could not be written; the message says why."""
+    """The file could not be saved; the message says why."""
 
 
 async def keep(mail: "Original", number: int, folder: Path) -> Path:
-    """Save a file of a mail in a folder, under its own name as far as that is harmless, and never over another. Returns
-    where it is. Raises NoSuchFile, TooLarge, NoOriginal, NotKept."""
+    """Save a file of a mail in a folder, under its own name without characters that could do harm, and never over
+    another file. Returns where it is. Raises NoSuchFile, TooLarge, NoOriginal, NotKept."""
     file = mail.file(number)
     path = folder / file.safe_name
     content = await mail.content(file)
@@ -105,7 +105,8 @@ async def why(
     mail: Annotated[
         str,
         typer.Argument(
-            metavar="MAIL", help="Gmail's id of a mail, its Message-ID, or that of an item or run; the beginning does."
+            metavar="MAIL",
+            help="Gmail's id of a mail, or that of an item or run: the first characters are enough; or its Message-ID.",
         ),
     ],
     account: OfAccount = None,

@@ -114,11 +114,11 @@ def _monitoring(app: App, listener: socket.socket | None) -> list[Coroutine[Any,
 @asynccontextmanager
 async def _opened(settings: Settings) -> AsyncIterator[App]:
     """The app of what stays: it waits for its database, and says so."""
-    with Watchdog() as waiting, database(settings, keep=True) as url:
-        waiting.staying(url)
+    with Watchdog() as watchdog, database(settings, keep=True) as url:
+        watchdog.tell_of_waiting(url)
         await bring_up_to_date(settings, url)
         async with open_app(settings, url) as app:
-            waiting.end()
+            watchdog.stop_watching()
             for reason in await lacking(app):
                 log.error("%s", reason)
             yield app

@@ -1,4 +1,7 @@
-"""A command waits for no disk and no database without an end: after ten seconds it says which, and ends.
+"""No command waits for ever for a disk or the database. After ten seconds it says which one does not answer, and exits.
+
+Two waits are longer, and a line tells of them after ten seconds: the embedded server has more time to start
+(`expect_server`), and a program that is started once and stays waits for its database without end (`tell_of_waiting`).
 
 A thread watches, since what hangs may be the main one: a read from a disk that is gone can't be interrupted. Ending at
 once is safe: a process of this program may die anywhere.
@@ -23,7 +26,7 @@ _LOOK_SECONDS = 5.0  # Commands that are done within this time are not watched a
 
 
 class Watchdog:
-    """Ends the process with status 1 and a line once what is expected has not answered for a while."""
+    """Says in one line what has not answered in its time, and ends the process with status 1."""
 
     def __init__(self) -> None:
         self._done = threading.Event()
@@ -34,33 +37,33 @@ class Watchdog:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.end()
+        self.stop_watching()
 
-    def end(self) -> None:
-        """Watch no longer: the command stays, and waits for what comes back."""
+    def stop_watching(self) -> None:
+        """From now on, the command may wait as long as it likes."""
         self._done.set()
 
-    def files(self, folder: object) -> None:
+    def expect_files(self, folder: object) -> None:
         """From now on, files of this folder are read."""
         self._expect(_never, f"the files under {folder} could not be read within {SECONDS:.0f} s: {_DISK}", SECONDS)
 
-    def server(self, folder: object, seconds: float) -> None:
-        """From now on, the embedded server is started or joined, which it is given so many seconds for."""
+    def expect_server(self, folder: object, seconds: float) -> None:
+        """From now on, the embedded server is started or joined. It has so many seconds, not `SECONDS`."""
         notice = f"Waiting for the database under {folder} to start …"
         self._expect(_never, f"the database under {folder} did not start within {seconds:.0f} s", seconds, notice)
 
-    def staying(self, url: str) -> None:
-        """From now on, the database is waited for however long it takes: by what is started once and stays."""
+    def tell_of_waiting(self, url: str) -> None:
+        """From now on, the database may take as long as it likes. A line says that it is waited for."""
         self._expect(lambda: _answers(url), "", math.inf, "Waiting for the database to answer …")
 
-    def opening(self, folder: object, url: str) -> None:
+    def expect_opening(self, folder: object, url: str) -> None:
         """From now on, files and database are opened, in the event loop that runs."""
         loop = asyncio.get_running_loop()
         self._expect(
             lambda: _turns(loop) and _answers(url), f"the database, or {folder}, has not answered {_WITHIN}", SECONDS
         )
 
-    def working(self, url: str) -> None:
+    def expect_database(self, url: str) -> None:
         """From now on, the database alone is waited for: a person may be asked, which holds the event loop up."""
         self._expect(lambda: _answers(url), f"the database has not answered {_WITHIN}", SECONDS)
 
@@ -90,8 +93,8 @@ _DISK = "look whether its disk is there"
 _WITHIN = f"for {SECONDS:.0f} s: look whether it is there, and what holds it up"
 
 
-def short_of_locks(url: str) -> str:
-    """The same database, whose locks are waited for no longer than `SECONDS`."""
+def with_lock_timeout(url: str) -> str:
+    """The URL with a lock timeout of `SECONDS`."""
     given = parameters(url)
     options = f"{given.pop('options', None) or ''} -c lock_timeout={SECONDS:.0f}s"
     return conninfo.make_conninfo(**given, options=options.strip())

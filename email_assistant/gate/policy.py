@@ -141,7 +141,7 @@ class GateSession:
 class Verdict:
     do: Literal["allow", "ask", "deny"]
     reason: str  # in plain words, for the person and the model
-    overrules: bool = False  # the person has set another rule for it, so they are told the reason
+    overrules: bool = False  # the gate asks for a reason of its own, whatever `review` says; the person is told it
     marks: tuple[Origin, ...] = field(default=(), kw_only=True)  # where its arguments come from
 
 

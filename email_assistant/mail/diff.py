@@ -15,7 +15,7 @@ _MOST_WORDS = 4000  # more take seconds to compare; they are shown as replaced
 _WORD: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W\u3040-\u30ff\u3400-\u9fff]+")
 """Chinese and Japanese are written without blanks: there each sign counts as a word."""
 _TELLING: Final = 4
-"""A sentence of fewer words may stand within another by chance: it has survived only as a sentence."""
+"""A sentence with fewer words counts as kept only if a whole sentence of the letter equals it."""
 Words = tuple[str, ...]
 
 
@@ -47,8 +47,7 @@ class Survival:
     sentences: int  # of the proposal, without greeting and closing
     survived: int  # of those, word for word
     distance: float
-    """Words to put in, take out or replace to get from one to the other, by the words of the longer one: 0 (the same)
-    to 1 (nothing in common)."""
+    """Number of changed words, divided by the word count of the longer text: 0 (same) to 1 (nothing in common)."""
 
     @property
     def share(self) -> float | None:
@@ -57,7 +56,7 @@ class Survival:
 
 
 def survival(proposed: str, sent: str) -> Survival:
-    """Both texts without what they quote, and without a signature that was not proposed: `Mail.body` is so."""
+    """How much of `proposed` is in `sent`. The caller leaves out quotations and signatures, as `Mail.body` does."""
     kept = _sentences(sent)
     everything = f" {' '.join(_words(sent))} "
     wanted = _sentences(proposed)

@@ -26,7 +26,7 @@ PROFILES: tuple[Profile, ...] = get_args(Profile)
 LONGEST_RULE = 300
 MOST_RULES = 200  # of a profile
 GIVEN = "given"
-"""By whom a rule is that every mailbox begins with."""
+"""Value of `by` in the origin of a rule that every new mailbox gets."""
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class RuleChange(BaseModel):
         return shown[self.rule - 1] if self.rule is not None and 1 <= self.rule <= len(shown) else None
 
     def made(self, shown: "list[Rule]", key: str, origin: Mapping[str, Any]) -> "Rule | None":
-        """The rule as it would be by then, under `key` if it is new; None: nothing would change."""
+        """The rule after this change, under `key` if it is new; None: nothing would change."""
         old = None if self.action == "add" else self.of(shown)
         removed = self.action == "remove"
         text = old.text if old and removed else " ".join(self.text.split())
@@ -90,12 +90,15 @@ class Rule:
     @property
     def senders(self) -> set[str]:
         """Who wrote the mails that it was learned from."""
-        return {str(version["origin"].get("sender")) for version in self.versions}
+        return self._named("sender")
 
     @property
     def items(self) -> set[str]:
         """Every inbox item that this rule was learned from."""
-        return {str(version["origin"].get("item")) for version in self.versions}
+        return self._named("item")
+
+    def _named(self, what: str) -> set[str]:
+        return {str(named) for version in self.versions if (named := version["origin"].get(what)) is not None}
 
 
 def _a_time(text: str) -> str:
@@ -129,7 +132,7 @@ def now() -> str:
 
 
 def with_rule(rules: Sequence[Rule], stated: Rule) -> list[Rule]:
-    """Rules in force, once one of them, or another one, says this: each in its place."""
+    """The rules in force after `stated` replaces the rule with its key, or is added. Removed, it is left out."""
     said = [] if stated.removed else [stated]
     if all(rule.key != stated.key for rule in rules):
         return [*rules, *said]
@@ -140,12 +143,12 @@ _SHAPE: TypeAdapter[Any] = TypeAdapter(_Kept)
 
 
 def render(rules: list[Rule]) -> str:
-    """The profile as prompts show it; the seed's single `user_preferences` text."""
+    """The profile as prompts show it."""
     return "\n".join(f"- {as_rule(rule.text)}" for rule in rules)
 
 
 def numbered(rules: Sequence[Rule]) -> str:
-    """The profile as a prompt shows it whose answer names the rules that it used."""
+    """With numbers, for prompts whose answer names the rules used."""
     return "\n".join(f"{number}. {as_rule(rule.text)}" for number, rule in enumerate(rules, 1))
 
 
@@ -205,12 +208,13 @@ def without_mail(rule: Rule, gone: Collection[str]) -> Rule:
 
 
 def is_by_hand(origin: Mapping[str, Any]) -> bool:
-    """Whether the person wrote that version of a rule themselves."""
+    """Whether that version of a rule was not learned: the person wrote or chose it, or the mailbox began with it
+    (`is_given`)."""
     return not origin.keys() & {"item", "correction", "undid"}
 
 
 def without(versions: list[dict[str, Any]], undone: set[Any]) -> dict[str, Any] | None:
-    """What the last version says that stands without those: {text, removed}; None if none is left."""
+    """`text` and `removed` of the newest version that is left without `undone`; None: none is left."""
     left = [each for n, each in enumerate(versions, 1) if n not in undone and "undid" not in each["origin"]]
     stands = standing(left)
     return {name: stands[-1][name] for name in ("text", "removed")} if stands else None

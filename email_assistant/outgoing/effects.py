@@ -1,8 +1,14 @@
 """The ledger of outside effects: each happens exactly once where the other side can be asked, at most once otherwise.
 
-A row is `planned → started → done | failed | refused | unknown`. About what a person decided and the other side
-refused, or of which nobody can tell whether it happened, they are asked again: their word leads back to `planned`, or
-to `failed`.
+| state   | who sets it                               | what comes next                                               |
+|---------|-------------------------------------------|---------------------------------------------------------------|
+| planned | `plan`, `plan_keyed`, `put_back`, `again` | `start`, just before the call outside                         |
+| started | `start`                                   | the outcome; where nobody knows it, the other side is asked   |
+| done    | `finish`                                  | nothing                                                       |
+| failed  | `fail`, `leave`                           | nothing; after `fail` of what a person approved: `refuse`     |
+| refused | `refuse`                                  | the person is asked: `again` or `leave`                       |
+| unknown | `not_found`, `lose`                       | likewise, unless it is found after all                        |
+
 Only starts are fenced by the lease: a result that comes late is still a result. All SQL on `effects` stands here.
 """
 
@@ -145,11 +151,8 @@ class Ledger:
         return found[0]
 
     def expect_over(self, effect: Effect) -> None:
-        """Nothing may be done or asked about an effect while a worker that is gone may still have its write under way.
-
-        Raises:
-            NotYetClear: it may.
-        """
+        """Raises NotYetClear: a worker that is gone may still have its write under way. Until that is over, nothing is
+        done or asked about the effect."""
         if effect.state == "started" and effect.busy_until:
             raise NotYetClear("it was under way when the program ended; looking in a moment", effect.busy_until)
 
@@ -276,7 +279,8 @@ class Ledger:
         return await self._settle(entry, "done", result, external_id, into)
 
     async def fail(self, entry: Entry, why: str) -> str:
-        """It was refused and did not happen. A draft of it may still be at Gmail."""
+        """It did not happen, and nobody tries it again by themselves: the other side said no, or it was called off. A
+        draft of it may still be at Gmail."""
         return await self._settle(entry, "failed", why)
 
     async def not_found(self, entry: Entry, instead: str | None = None) -> NoReturn:
@@ -301,11 +305,7 @@ class Ledger:
         await self._change(entry, change, given, draft=entry.draft_id)
 
     async def lose(self, entry: Entry) -> NoReturn:
-        """Nobody can be asked whether it happened.
-
-        Raises:
-            InDoubt: always.
-        """
+        """Nobody can be asked whether it happened. Raises InDoubt, always."""
         if await self._change(entry, "state = 'unknown'", "state = 'started'"):
             _came_to(entry.tool, "unknown")
         raise InDoubt(entry.key)

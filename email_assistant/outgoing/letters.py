@@ -26,7 +26,7 @@ from email_assistant.outgoing.entry import Entry, Unsent
 _CLOCK_SKEW: Final = timedelta(minutes=10)
 """Google's clock may be this far from ours when a sent message is matched by time."""
 _LOOKED_THROUGH: Final = 50
-"""Of the newest sent mails, where the letter has no thread to look in; ours is among the first of those since then."""
+"""How many of the newest sent mails are read, if the letter begins a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,8 @@ class Posted:
     message_id: str
     thread_id: str
     before: bool
-    """It was sent by an earlier try."""
+    """False: this try sent it, even if Gmail's answer was lost. True: the ledger says that it was sent, or it was found
+    in Sent as its draft was gone or Gmail named another message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class Mailer:
 
         Args:
             write: asked only as far as no draft is there yet.
-            told: what came of it, once it is sent.
+            told: the sentence that is kept as its result once it is sent; a model reads it.
 
         Raises:
             Unsent: Gmail did not take it.
@@ -112,9 +113,10 @@ class Mailer:
         await self.ledger.fail(entry, "It was not sent.")
 
     async def take_back(self, entry: Entry) -> None:
-        """Delete the draft of a letter that Gmail did not take; a later try makes another, unless it has failed.
+        """Delete the draft of a letter that Gmail did not take.
 
-        A draft that the person has changed is theirs, and stays.
+        A later try makes a new draft, unless the effect's state is `failed`. A draft that the person has changed is
+        theirs, and stays.
         """
         now = await self.ledger.now(entry)
         with suppress(GoogleError):
@@ -124,10 +126,10 @@ class Mailer:
             await self.clear(now)
 
     async def clear(self, entry: Entry) -> None:
-        """Delete drafts that are not to be sent, nor were: that of a letter which was refused, and one whose creation
-        was not answered, which may come to be later. Raises GoogleError.
+        """Delete drafts of this letter that nobody may send: that of a refused letter, and one whose creation was not
+        answered, which may appear later. Raises GoogleError.
 
-        What the person has made of one is theirs.
+        A draft that the person has changed is theirs, and stays.
         """
         if entry.lost_draft:
             for draft in await self._unkept(entry, entry.gmail_thread, entry.lost_draft):
@@ -239,14 +241,15 @@ class Mailer:
         return None
 
     async def _unkept(self, entry: Entry, thread: str | None, mark: str) -> list[Draft]:
-        """Drafts of a letter that are no effect's own, or that of one which was refused."""
+        """Drafts at Gmail that look like this letter and that no row of the ledger keeps. If this row was refused, its
+        own draft too."""
         kept = await self.ledger.kept_drafts(entry.account_id)
         if entry.is_refused:
             kept -= {entry.draft_id}
         return [draft async for draft in drafts_of(self.gmail, thread, mark, kept)]
 
     async def _look(self, entry: Entry, mark: str, told: str) -> Posted:
-        """The draft is gone: it was sent, or the person deleted it."""
+        """Look in Sent for the letter, as its draft is gone or Gmail named another message. Raises as `not_found`."""
         found = await self._find_sent(entry, mark)
         if found is None:
             await self.ledger.not_found(entry, await self._sent_by_person(entry))
@@ -261,7 +264,8 @@ class Mailer:
         return next((m for m in found if m.id == now.external_id or m.id not in others), None)
 
     async def _sent_by_person(self, entry: Entry) -> str | None:
-        """The text of what they have sent in its conversation since it was begun, last: its draft, as it is gone."""
+        """The text of the newest mail that the person has sent in this conversation since we started the letter. Our
+        draft is gone, so we take it for that draft."""
         now = await self.ledger.now(entry)
         if now.gmail_thread is None or now.started_at is None:
             return None

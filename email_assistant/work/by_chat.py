@@ -38,9 +38,9 @@ from email_assistant.work.runs import Runs
 from email_assistant.work.settle import is_accepted
 
 _REMEMBERED = 24_000
-"""Characters of earlier turns that the agent is told of."""
+"""At most so many characters of earlier turns go into the next one."""
 _UNHEARD = 20
-"""Requests that no model has heard, as it was down, and that the next one is told of."""
+"""At most so many earlier requests that no model answered go into the next turn."""
 _SET_ASIDE = "Not done: the person asked for something else instead."
 _BROKEN_OFF = "Not done: this was broken off before."
 _NOT_KNOWN = "Not known: this was broken off, and may have been done."
@@ -57,8 +57,8 @@ class SaidBefore:
         return [*_cut(await self._before(lease, turn)), HumanMessage(turn.input["request"])]
 
     async def _before(self, lease: Lease, turn: RunRow) -> list[AnyMessage]:
-        """The messages of the last turn that left any: they hold those of earlier turns. A turn that was set aside or
-        broke off leaves calls without an answer, which no model takes."""
+        """The messages of the last turn that left messages: they hold those of earlier turns. A turn that was set
+        aside or broke off leaves calls without an answer, which no model takes."""
         if turn.attempt == 1:
             return []
         last = await self.turns.last_begun(lease.thread_id, turn.attempt)
@@ -120,13 +120,13 @@ def _length(messages: Sequence[AnyMessage]) -> int:
 
 
 ABOUT = "\n\nIt is about:\n"
-"""Stands in an item before what was looked up about the ids in its call."""
+"""Heading in an item; below it stands what the ids of its call mean."""
 _DONE_LATER = (GoogleError, VaultError, NotYetClear, BadFile)
 """What can keep a call that the person approved from being done now."""
 
 
 class _SaidNothing(BadAnswer):
-    """The turn has ended without a word: another try would find it ended."""
+    """The model ended its turn without text. A retry does not help: the graph is at its end."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,8 @@ class ByChat(Workflow[OpenRuns]):
     said_before: SaidBefore
 
     async def look(self, lease: Lease) -> OpenRuns | None:
-        """A turn that waits for the person, or whose account is not active or not to be touched here, is left alone."""
+        """A turn is left alone that waits for the person, or whose account is not active, or whose account this process
+        may not use."""
         turn = await self.turns.last(lease.thread_id)
         if turn is None or not turn.is_open:
             return None

@@ -27,7 +27,7 @@ class AgentSession:
     id: int
     name: str
     agent: str | None
-    """What calls itself its agent."""
+    """The name that the agent gave itself."""
     began: datetime
     last: datetime | None
     """When it last asked."""
@@ -35,7 +35,7 @@ class AgentSession:
     waiting: int
     """Calls that wait for the person."""
     did: Sequence[str]
-    """What it touched so far, in words."""
+    """What its calls have touched so far, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class CallOnRecord:
     why_not: str | None
     """Why it did not run."""
     decided: str | None
-    """Where the person decided it."""
+    """Where the person answered it, such as "in the terminal"; None: they have not."""
     duration_ms: float | None
     item: UUID | None
 
@@ -84,7 +84,7 @@ class Record:
         self._pool = pool
 
     async def sessions(self, user_id: UUID, before: int | None = None, name: str | None = None) -> list[AgentSession]:
-        """A page of them. `before`: older than this id."""
+        """A page of sessions. `before`: older than this id."""
         rows = await fetched(
             self._pool, _SQL["sessions"], {"user": user_id, "before": before, "name": name, "most": PAGE}
         )
@@ -94,13 +94,13 @@ class Record:
         ]
 
     async def session(self, user_id: UUID, name: str) -> AgentSession:
-        """Raises NoItem."""
+        """The session with this name. Raises NoItem."""
         for found in await self.sessions(user_id, name=name):
             return found
         raise NoItem(f"there is no session {name}")
 
     async def calls(self, session: AgentSession, before: int | None = None) -> list[CallOnRecord]:
-        """A page of a session's. `before`: older than this id."""
+        """A page of the session's calls. `before`: older than this id."""
         given = {"session": session.id, "before": before, "most": PAGE}
         return [CallOnRecord.of(row) for row in await fetched(self._pool, _SQL["calls"], given)]
 
@@ -116,7 +116,7 @@ def _outcome(row: Mapping[str, Any]) -> Outcome:
         case _:
             if row["ran"]:
                 return "not said how it ended"
-            return "waits for you" if row["item"] == "pending" else "asked about, and not answered"
+            return "waits for you" if row["item_status"] == "pending" else "asked about, and not answered"
 
 
 def _did(ran: Sequence[Mapping[str, Any]]) -> list[str]:

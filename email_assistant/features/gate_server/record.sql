@@ -14,7 +14,7 @@ select distinct c.session_id, c.tool, c.server, c.labels, c.external, c.cleared 
 where c.session_id = any(%(sessions)s)
 
 -- name: calls
-select r.id, r.call_id, r.tool, r.at, r.arguments, r.verdict, r.reason, r.labels, r.item_id, i.status as item,
+select r.id, r.call_id, r.tool, r.at, r.arguments, r.verdict, r.reason, r.labels, r.item_id, i.status as item_status,
        i.decided_by, i.decided_at, c.id is not null as ran, e.status, e.reason as because, e.duration_ms
 from gate_requests r left join inbox_items i on i.id = r.item_id
 left join gate_calls c on c.session_id = r.session_id and c.call_id = r.call_id

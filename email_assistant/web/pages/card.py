@@ -1,4 +1,4 @@
-"""One card for a mail: the parts of what is proposed for it, and the one answer to all of them."""
+"""The card of a mail: the parts of a proposal, and what the person's form answers to each."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from email_assistant.web.wording import Button, buttons
 
 _IN_GMAIL = "gmail"
 _BESIDE = re.compile(r"[0-9a-f-]{36}:")
-"""Before what is of a part that the card's address does not name: its id."""
+"""Prefix of a field's name if it belongs to another part than the one in the URL: that part's id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class CardPart:
     item: Item
     form: ProposalForm
     posted: Mapping[str, str]  # what the person has typed into it
-    prefix: str  # of its fields' names; empty: it is the part that the card's address names
+    prefix: str  # of its fields' names; empty: it is the part in the URL
     beside: Sequence[Item]  # what stands on the same card
 
     @property
@@ -77,7 +77,7 @@ class CardPart:
         return {name: each for name, each in REFINEMENTS.items() if each.of_blank == self.item.is_blank}
 
     def said(self, button: str) -> dict[str, Any]:
-        """The answer of who wants it different. Raises Invalid."""
+        """The answer "make it different", with the person's words. Raises Invalid: there are none."""
         words = REFINEMENTS[button].words if button in REFINEMENTS else self.response
         if not words.strip():
             raise Invalid("say what should be different")
@@ -86,7 +86,7 @@ class CardPart:
 
     @property
     def can_be_made_anew(self) -> bool:
-        """Whether it goes back to the assistant with another part of its proposal. A question waits for its answer."""
+        """Whether the assistant proposes this part again when another part is to be different. A question is not."""
         return self.can_be_done and "hash" in self.posted and "response" in self.item.allowed and self.item.chat is None
 
     @property
@@ -204,7 +204,7 @@ async def _pass_on(app: App, item: Item, posted: Mapping[str, str], part_id: str
 
 
 async def _decide_all(app: App, given: Sequence[tuple[UUID, str | None, Mapping[str, Any]]]) -> list[Item]:
-    """All of them, or the reason why none is."""
+    """Take all answers together. Raises why one was refused."""
     outcomes = await app.inbox.decide_parts(app.user_id, given, by=BY)
     for outcome in sorted(outcomes, key=lambda each: str(each.refused).startswith("not taken, as another part")):
         if outcome.refused:
@@ -222,9 +222,12 @@ def _answer(part: CardPart, button: str) -> Mapping[str, Any] | None:
     return {"type": "response", "args": part.response} if part.response.strip() else None
 
 
-async def _part(app: App, item: Item, page: Item, beside: Sequence[Item], posted: Mapping[str, str] | None) -> CardPart:
+async def _part(
+    app: App, item: Item, addressed: Item, beside: Sequence[Item], posted: Mapping[str, str] | None
+) -> CardPart:
+    """`addressed`: the item in the URL."""
     form = form_of(app.tools, item)
-    prefix = "" if item.id == page.id else f"{item.id}:"
+    prefix = "" if item.id == addressed.id else f"{item.id}:"
     typed = taken_back_in(form, item) if posted is None else _own(posted, prefix.rstrip(":"))
     return CardPart(item, form, typed, prefix, beside)
 
