@@ -167,6 +167,28 @@ async def test_nor_is_what_a_report_has_of_a_letter_in_it(
     assert [item.mail_id for item in await home.pending()] == [bob]
 
 
+@pytest.mark.parametrize("how", [mail, correspondent])
+async def test_nor_does_a_letter_come_back_that_was_sent_and_not_seen_in_the_mailbox_yet(
+    home: Home,
+    google: Google,
+    model: Model,
+    database_url: str,
+    tmp_path: Path,
+    how: Callable[[Home, str], Awaitable[None]],
+) -> None:
+    model.script(lambda _: [reply(f"About the {UNIQUE}.", email_address=WHO), DONE])
+    zelda = await home.receive(f"The {UNIQUE} of May", "Bring the drums.", from_=ZELDA)
+    [item] = await home.pending()
+    await home.answer(item, "accept")
+    assert [each["gmail_id"] for each in await home.sql("select gmail_id from mails")] == [zelda]
+    await how(home, zelda)
+    await home.sync()
+    await home.carry_on()
+    after = dumped(database_url, tmp_path)
+    assert (places(after, UNIQUE), places(after, WHO)) == (set(), set())
+    assert len(google.sent) == 1
+
+
 async def test_what_would_go_is_shown_and_stays(home: Home, google: Google, model: Model) -> None:
     zelda, _, _ = await a_past(home, google, model)
     forgets = home.app.forgetting
