@@ -220,6 +220,15 @@ class TestEnd:
             assert [line async for line in lines if line.startswith("event")] == []
         assert (await browser.get("/api/events")).status_code == 401
 
+    async def test_the_open_page_hears_no_more_after_its_time(self, home: Home, browser: httpx.AsyncClient) -> None:
+        account = await home.account()
+        async with browser.stream("GET", "/api/events") as answer:
+            told = (line async for line in answer.aiter_lines() if line.startswith("event"))
+            assert await anext(told, None) == "event: reload"
+            await home.execute(EARLIER, WEEK)
+            await home.app.accounts.note_error(account, "Something is told.")
+            assert await anext(told, None) is None
+
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
