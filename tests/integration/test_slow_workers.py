@@ -136,6 +136,7 @@ async def test_its_text_is_not_sent_once_the_person_has_changed_it(home: Home, g
     await other.goes_on()
 
     await expect_one_mail(home, google, mail_id, "Monday is better.")
+    assert (await home.item(again)).overwritten is None  # they wrote nothing into any draft
 
 
 async def test_it_gives_back_nothing_that_another_holds(home: Home, google: Google, model: Model) -> None:
