@@ -16,7 +16,7 @@ from email_assistant.db.lease import LeaseLost
 from email_assistant.outgoing.letters import Letter
 from tests.doubles.daemon import Daemon
 from tests.doubles.google import Google
-from tests.doubles.model import Model
+from tests.doubles.model import Model, tool
 from tests.doubles.serving import Hold
 from tests.doubles.stranger import Stranger
 from tests.integration.conftest import Start
@@ -131,6 +131,24 @@ class TestEffects:
                 assert (len(google.sent), stranger.calls) == (1, [])
                 await go_on(home)
                 assert [name for name, _ in stranger.calls] == ["schedule_meeting_tool"]
+
+    async def test_nothing_is_looked_up_that_the_model_asks_for_then(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        model.script([[tool("check_calendar_tool", dates=["02-06-2031"])], [reply("One."), DONE]])
+        google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+        await home.sync()
+        hold = Hold()
+        model.fault("response", hold=hold)
+        working = asyncio.create_task(home.step())
+        await reached(hold)
+        await home.app.accounts.stop(home.app.user_id)
+        hold.release()
+        await working
+        assert google.calls("events.list") == []
+        await go_on(home)
+        assert google.calls("events.list") != []
+        assert [item.kind for item in await home.pending()] == ["draft"]
 
     async def test_a_letter_that_a_program_or_the_digest_sends_waits_between_its_draft_and_its_sending(
         self, home: Home, google: Google
