@@ -5,10 +5,10 @@ import asyncio
 import pytest
 
 from tests.doubles.google import Google
-from tests.doubles.model import Model
+from tests.doubles.model import Model, tool
 from tests.doubles.serving import Hold
 from tests.integration.home import Home, in_one_loop, reached
-from tests.integration.scene import DONE, reply
+from tests.integration.scene import BOB, DONE, reply
 
 pytestmark = in_one_loop
 
@@ -45,6 +45,26 @@ async def test_in_the_look_before_an_answer_is_applied_it_stays_to_be_taken_back
     assert (await home.item(item)).status == "applied"
     assert [sent.text for sent in google.sent] == ["Friday is fine."]
     assert await home.is_done(mail_id)
+
+
+async def test_while_the_model_thinks_nothing_is_looked_up_that_it_asks_for(
+    home: Home, google: Google, model: Model
+) -> None:
+    model.script([[tool("check_calendar_tool", dates=["02-06-2031"])], [reply("Friday is fine."), DONE]])
+    google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+    await home.sync()
+    hold = Hold()
+    model.fault("response", hold=hold)
+    working = asyncio.create_task(home.step())
+    await reached(hold)
+    await home.app.accounts.set_state(home.account_id, "paused")
+    hold.release()
+    await working
+
+    assert google.calls("events.list") == []
+    await resume(home)
+    assert google.calls("events.list") != []
+    assert [item.kind for item in await home.pending()] == ["draft"]
 
 
 async def test_what_is_approved_says_what_holds_it_up_and_can_be_taken_back(
