@@ -99,10 +99,9 @@ async def list_(
         say(here("`email-assistant mails --state failed` tells why."))
     if not items:
         done = f" Today: {today}." if today else ""
-        out.print(
-            f"Nothing {'else ' if failed else ''}waits for you.{done}" if status == "pending" else "Nothing.",
-            soft_wrap=True,
-        )
+        is_narrowed = status != "pending" or account or kind or search or older_than or newer_than or cursor
+        nothing = "Nothing found." if is_narrowed else f"Nothing {'else ' if failed else ''}waits for you.{done}"
+        out.print(nothing, soft_wrap=True)
     else:
         _print_items(items)
         if following:
@@ -253,10 +252,11 @@ async def snooze(
     """Later: leave an item out of the list for a while; it comes back by itself."""
     from email_assistant.inbox.standing import SNOOZES, wakes_at
 
-    length = None if time in SNOOZES else _age_of(time, "FOR")
+    length = None if time in SNOOZES else _age_of(time, "FOR", f", or {', '.join(SNOOZES)}")
     async with answering.opened_inbox() as app:
         found = await app.inbox.find(app.user_id, item)
-        until = datetime.now(UTC) + length if length else wakes_at(time, found.zone) if time else None
+        named = wakes_at(time, found.zone) if time in SNOOZES and time else None
+        until = named if length is None else datetime.now(UTC) + length
         snoozed = await app.inbox.snooze(app.user_id, found.id, until)
     way_back = f"; before, by `email-assistant inbox undo {str(found.id)[:8]}`"
     out.print(f"Back at {when(until, found.zone)}{way_back}." if until else "It waits for you.")
@@ -264,13 +264,13 @@ async def snooze(
         say(f"{note}.")
 
 
-def _age_of(given: str | None, option: str) -> timedelta | None:
+def _age_of(given: str | None, option: str, more: str = "") -> timedelta | None:
     from email_assistant.inbox.listing import read_age
 
     try:
         return read_age(given) if given is not None else None
     except ValueError as error:
-        raise CommandError(f"{option}: {error}") from None
+        raise CommandError(f"{option}: {error}{more}") from None
 
 
 def _print_items(items: list["Item"]) -> None:

@@ -29,6 +29,7 @@ _SHORTEST_PART = 2
 _MOST_TERMS = 20
 _ADDRESS = re.compile(r"[^\s<>()\[\],;:\"']+@[^\s<>()\[\],;:\"']+")
 _WORD = re.compile(r"[^\W_]+")
+_URGENCY = re.compile(r"[0-9]{1,4}")
 _TERM = re.compile(r'"([^"]*)"|(\S+)')
 
 WORDS = "to_tsvector('simple', %s) || array_to_tsvector(%s)"
@@ -83,7 +84,7 @@ def _term(phrase: str, word: str) -> tuple[str, list[str]]:
     if phrase:
         return "phraseto_tsquery('simple', %s)", [phrase[:_LONGEST_TERM]]
     part = word[:_LONGEST_TERM]
-    if len(part) < _SHORTEST_PART:
+    if len(part) < _SHORTEST_PART or not _WORD.search(part):  # signs alone are no part of anything, and no word
         return "plainto_tsquery('simple', %s)", [part]
     return "(plainto_tsquery('simple', %s) || %s::tsquery)", [part, _beginning(f"@{part.lower()}")]
 
@@ -124,7 +125,7 @@ def read_cursor(cursor: str) -> tuple[datetime, str]:
     try:
         at, key = json.loads(base64.urlsafe_b64decode(cursor))
         return datetime.fromisoformat(at), str(key)
-    except (binascii.Error, ValueError, TypeError):
+    except (binascii.Error, ValueError, TypeError, RecursionError):
         raise BadCursor from None
 
 
@@ -208,6 +209,6 @@ def _after(wanted: Wanted, cursor: str) -> Condition:
     if sort != "urgency":
         return f"(i.created_at, i.id) {is_later} (%s, %s)", [at, key]
     urgency, _, item_id = key.partition(":")
-    if not urgency.isdecimal():
+    if not _URGENCY.fullmatch(urgency):
         raise BadCursor
     return f"(i.urgency, i.created_at, i.id) {is_later} (%s, %s, %s)", [int(urgency), at, item_id]

@@ -1,5 +1,6 @@
 """Finding, ordering, counting, snoozing and answering many items, over the API."""
 
+import base64
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -57,6 +58,10 @@ async def age(home: Home, subject: str, days: int) -> None:
     )
 
 
+def cursor(holds: str) -> str:
+    return base64.urlsafe_b64encode(holds.encode()).decode()
+
+
 @in_one_loop
 class TestSearch:
     async def three(self, home: Home, model: Model) -> None:
@@ -82,6 +87,7 @@ class TestSearch:
             ('"is amount 300"', []),
             ("umbrell", []),  # words as a whole
             ("nosuchword", []),
+            ("umbrella -> -- {}", ["Lunch?"]),  # signs alone are no words
             ("   ", ["Lunch?", "Invoice 2041", "Café at o'clock"]),
         ],
     )
@@ -189,6 +195,8 @@ class TestOrderAndFilters:
         [
             {"older_than": "3 days"}, {"newer_than": "-1d"}, {"kind": "letter"}, {"sort": "random"}, {"q": "x" * 501},
             {"sort": "urgency", "status": "applied"}, {"sort": "urgency", "cursor": "bm90aGluZw=="}, {"snoozed": "x"},
+            {"cursor": cursor("[" * 980)},
+            {"sort": "urgency", "cursor": cursor('["2026-11-30T20:28:00+00:00", "%s:x"]' % ("9" * 4301))},
         ],
     )  # fmt: skip
     async def test_what_makes_no_sense_is_refused(self, http: httpx.AsyncClient, query: dict[str, str]) -> None:

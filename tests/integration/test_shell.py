@@ -59,8 +59,12 @@ class TestTimes:
         assert re.fullmatch(told, daemon.cli("inbox", "snooze", item["id"], "1d"))
         assert "Back at " in (told := daemon.cli("inbox", "snooze", item["id"], "monday"))
         assert " 08:00 JST; before" in told
+        assert "that time has passed" in (ended := daemon.run("inbox", "snooze", item["id"], "0m")).stderr
+        assert ended.returncode == 1
+        assert "or tomorrow, hour, later, monday" in daemon.run("inbox", "snooze", item["id"], "sunday").stderr
         assert daemon.cli("inbox", "undo", item["id"]) == "Taken back; it waits for you again.\n"
         assert daemon.item(item["id"])["snoozed_until"] is None
+        assert daemon.cli("inbox", "list", "--search", "supper") == "Nothing found.\n"
 
 
 class TestIds:
