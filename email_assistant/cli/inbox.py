@@ -255,8 +255,7 @@ async def snooze(
     length = None if time in SNOOZES else _age_of(time, "FOR", f", or {', '.join(SNOOZES)}")
     async with answering.opened_inbox() as app:
         found = await app.inbox.find(app.user_id, item)
-        named = wakes_at(time, found.zone) if time in SNOOZES and time else None
-        until = named if length is None else datetime.now(UTC) + length
+        until = datetime.now(UTC) + length if length is not None else wakes_at(time, found.zone) if time else None
         snoozed = await app.inbox.snooze(app.user_id, found.id, until)
     way_back = f"; before, by `email-assistant inbox undo {str(found.id)[:8]}`"
     out.print(f"Back at {when(until, found.zone)}{way_back}." if until else "It waits for you.")
