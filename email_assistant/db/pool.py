@@ -36,7 +36,8 @@ _PLAN_ONCE = "-c plan_cache_mode=force_generic_plan"
 """Else Postgres plans a statement anew for the values given, five times at least and for as long as that seems to pay
 (https://www.postgresql.org/docs/current/sql-prepare.html, notes): most of what a mail cost it."""
 _MOST_PREPARED = 400
-"""Statements of a connection whose plans are kept: more than there are."""
+"""Statements of a connection whose plans are kept. A process that does everything has some hundreds, and the library
+keeps 100."""
 _RENEWED_SECONDS = 600
 """How old a connection gets. libpq keeps room in each for the largest message that it has ever carried
 (`pqCheckInBufferSpace` of its fe-misc.c): a pool that had met mails of 4 MB held 200 MB of it."""
