@@ -18,13 +18,13 @@ from email_assistant.tools.control import ClarificationTool, DoneTool, QuestionT
 from email_assistant.tools.events import ScheduleMeetingTool
 from email_assistant.tools.mailbox import AnyMail
 from email_assistant.tools.mcp.pool import Builtin, Servers
+from email_assistant.tools.offered_times import OfferedTimes
 from email_assistant.tools.overview import Overview
 from email_assistant.tools.own.mailbox import Mailbox
 from email_assistant.tools.own.server import Admits
 from email_assistant.tools.registry import Registry
 from email_assistant.tools.sending import SendEmailTool, WriteEmailTool
 from email_assistant.tools.spec import Tool
-from email_assistant.tools.times import OfferedTimes
 from email_assistant.trail.chat_tools import ExplainMailTool, FindMailTool, ListWaitingTool, SearchMailTool
 from email_assistant.trail.story import Trail
 

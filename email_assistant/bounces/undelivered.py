@@ -15,10 +15,10 @@ from pydantic import TypeAdapter
 from email_assistant.db.pool import Connection, Pool, fetched
 from email_assistant.db.statements import statements
 from email_assistant.errors import AssistantError
-from email_assistant.inbox.describe import mail_as_text
 from email_assistant.inbox.kept import args_in
 from email_assistant.mail.charset import listed
 from email_assistant.mail.message import Delivery, DeliveryReport, Mail
+from email_assistant.mail.prompt import mail_as_text
 from email_assistant.mail.report import sentence
 from email_assistant.outgoing.entry import WITHOUT_TEXT
 

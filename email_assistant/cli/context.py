@@ -47,8 +47,8 @@ class _OurWords(Console):
         super().print(*(here(each) if isinstance(each, str) else each for each in objects), **given)
 
 
-out = _OurWords(highlight=False)
-err = _OurWords(stderr=True, highlight=False)
+out = _OurWords(highlight=False, emoji=False)
+err = _OurWords(stderr=True, highlight=False, emoji=False)
 
 
 class _HasId(Protocol):

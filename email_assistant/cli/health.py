@@ -37,9 +37,9 @@ _CLOCK_TOLERANCE = timedelta(minutes=2)
 async def status(as_json: AsJson = False) -> None:
     """Show what waits, what is being worked on, and what was used in the last 24 hours."""
     from email_assistant.accounts.account import stopped
+    from email_assistant.accounts.first_steps import first_steps
     from email_assistant.trail.activity import Activity
     from email_assistant.usage import spent_notice
-    from email_assistant.web.pages.start import first_steps
 
     async with opened() as app:
         counts = await app.mails.counts(app.user_id)
@@ -54,7 +54,7 @@ async def status(as_json: AsJson = False) -> None:
         weeks = await Activity(app.pool).weeks(app.user_id, accounts, 1, app.settings.currency)
     steps = first_steps(app.settings, [account for account in accounts if not away[account.id]])
     if as_json:
-        from email_assistant.web.mails import AccountOut
+        from email_assistant.web.schemas import AccountOut
 
         print_json(
             {

@@ -12,8 +12,7 @@ from email_assistant.inbox.items import Conflict, Invalid, Item
 from email_assistant.inbox.kept import UNREADABLE
 from email_assistant.inbox.recipients import addresses_in
 from email_assistant.inbox.standing import Part, acts, answer_words
-from email_assistant.tools.sending import LETTER
-from email_assistant.tools.spec import ToolError, check_storable, in_one_spelling
+from email_assistant.tools.spec import LETTER, ToolError, check_storable, in_one_spelling
 
 _ALL: Mapping[str, Any] = load(files("email_assistant.inbox").joinpath("refinements.yaml").read_text())
 _THEIR_TEXT = f"\n\n{_ALL['their text']}\n\n"

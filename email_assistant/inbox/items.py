@@ -35,11 +35,10 @@ from email_assistant.inbox.standing import (
     waits_for,
 )
 from email_assistant.mail.report import Told, note
-from email_assistant.outgoing.left_drafts import InGmail
+from email_assistant.outgoing.entry import InGmail
 from email_assistant.plugins import takes_calls
-from email_assistant.tools.sending import LETTER, is_blank
-from email_assistant.tools.spec import Answer, Kind
-from email_assistant.tools.times import MEETING, MeetingTime
+from email_assistant.tools.spec import LETTER, MEETING, Answer, Kind, is_blank
+from email_assistant.tools.times import MeetingTime
 
 PAGE = 100
 MOST_AT_ONCE = 200

@@ -15,19 +15,61 @@ from email_assistant.db.statements import statements
 from email_assistant.gate.doubt import Doubt
 from email_assistant.inbox import rows
 from email_assistant.inbox.answers import Refined
-from email_assistant.inbox.describe import Overtaken, not_done
+from email_assistant.inbox.describe import as_words
 from email_assistant.inbox.items import Item, read
 from email_assistant.inbox.kept import UnreadableAnswer, args_in, decision_in
 from email_assistant.inbox.recipients import RecipientMarks
 from email_assistant.inbox.standing import ACTS, asked_again
+from email_assistant.mail.address import address_of
+from email_assistant.mail.charset import one_line
+from email_assistant.mail.excerpt import beginning
 from email_assistant.meters import meters
 from email_assistant.outgoing.entry import Effect
-from email_assistant.tools.sending import is_blank
-from email_assistant.tools.spec import Conflicts
+from email_assistant.tools.spec import Conflicts, is_blank
 
 log = logging.getLogger(__name__)
 
 _SQL = statements("inbox", "questions.sql")
+_MOST = 3000
+"""Characters of the person's own words that are told again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overtaken:
+    """What the person had decided, and newer mail came before it was done."""
+
+    kind: str
+    args: Mapping[str, Any]
+    """As it was proposed."""
+    decision: Mapping[str, Any]
+
+    def typed_again(self, proposed: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The edit to be offered with a new proposal, {type, args}; None if it was none, or of a letter to others.
+
+        Args:
+            proposed: {kind, args}.
+        """
+        args = proposed["args"]
+        same = self.kind == proposed["kind"] == "draft" and _to(self.args) == _to(args)
+        if self.decision["type"] != "edit" or not same:
+            return None
+        changed = {name: value for name, value in self.decision["args"].items() if value != self.args.get(name)}
+        return {"type": "edit", "args": {**args, **changed}}
+
+
+def _not_done(overtaken: Overtaken) -> str:
+    """Says that it was not done, with the person's own words."""
+    args = overtaken.decision["args"] or overtaken.args
+    if overtaken.kind == "draft":
+        did = "written" if overtaken.decision["type"] == "edit" else "approved"
+        text = one_line(beginning(str(args.get("response_text", "")), _MOST))
+        return f"your answer to {_to(args)} was not sent, as newer mail came; you had {did}: {text}"
+    what = ", ".join(f"{name}: {as_words(value)}" for name, value in args.items() if value)
+    return f"what you had decided was not done, as newer mail came: {one_line(beginning(what, _MOST))}"
+
+
+def _to(args: Mapping[str, Any]) -> str:
+    return address_of(str(args.get("email_address") or ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +122,7 @@ class Questions:
         """
         overtaken = [] if is_first else await self._overtaken(conn, run_id)
         made: list[RowChange] = []
-        told = "; ".join(map(not_done, overtaken)) or None
+        told = "; ".join(map(_not_done, overtaken)) or None
         for question in asked:
             value, judged = question.value, question.judged
             typed = next((again for each in overtaken if (again := each.typed_again(value))), None)

@@ -23,7 +23,6 @@ from email_assistant.inbox.marks import Mark, MarkKind
 from email_assistant.mail.address import Address, address_of, is_valid_address, parse_addresses
 from email_assistant.mail.characters import People, address_inside, borrowed_name, name_key, resemblance
 from email_assistant.mail.message import Mail
-from email_assistant.mail.parse import parse_gmail
 
 NEW: tuple[MarkKind, ...] = ("new_recipient", "unknown_recipient")
 
@@ -214,6 +213,8 @@ async def _has_written(gmail: Gmail, address: str) -> bool:
             message = await gmail.message_head(ref.id)
         except NotFound:  # deleted just now
             return False
+        from email_assistant.mail.parse import parse_gmail  # whoever only reads items needs none of it
+
         mail = parse_gmail(message.payload)
         reached = {each.email.lower() for each in (*mail.to, *mail.cc, *mail.bcc)}
         return "SENT" in message.labels and address in reached

@@ -11,7 +11,7 @@ from email_assistant.mail.charset import one_line
 from email_assistant.mail.excerpt import asked, said
 from email_assistant.outgoing.entry import Effect
 from email_assistant.tools import times
-from email_assistant.tools.mcp.asked import leads_to
+from email_assistant.tools.spec import leads_to
 from email_assistant.tools.times import MeetingTime, in_zone
 
 _EXCERPT = 120

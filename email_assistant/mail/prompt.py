@@ -1,4 +1,5 @@
-"""A mail as a delimited block of a model's prompt. Mail text is data: it can't close its block."""
+"""A mail as a delimited block of a model's prompt, and as the plain text that a person is shown. Mail text is data: it
+can't close its block."""
 
 import re
 import unicodedata
@@ -20,6 +21,9 @@ _HISTORY_TOKENS = 600  # of what is quoted: its head and its tail
 _FRAME_TOKENS = 40  # of the line above it
 _CHARACTERS = 4  # of a token, about
 LEFT_OUT = "[What it quotes is left out here: it is stored.]"
+_SHOWN = 3000  # characters of a mail that a person is shown as text
+_KEPT = re.compile(r"^\[(Quoted by [^\n]{1,500}, not found in this mailbox):\]\n(>[^\n]*(?:\n>[^\n]*)*+)", re.MULTILINE)
+_NOTE = re.compile(r"\n\(([^\n]*)\)\Z")
 _ROOM_TO_SAY_SO = 40  # characters, where only the beginning of a text is left
 
 _TAGS = ("mail", "calendar", "draft", "difference", "letter", "data")
@@ -79,6 +83,27 @@ def kept_history(mail: Mail, kept: Sequence[Quoted] | None, most: int = _HISTORY
     text = excerpt("\n\n".join(each.text for each in shown), most, lambda part: tokens(part) + 2 * part.count("\n"))
     quoted = "\n".join(line if line.startswith(">") else f"> {line}".rstrip() for line in text.split("\n"))
     return f"[Quoted by {sender}, not found in this mailbox:]\n{quoted}"
+
+
+def mail_as_text(mail: Mail, kept: Sequence[Quoted] = ()) -> str:
+    """The mail as plain text: `Sender: subject`, its addresses, and what is new in it, of a long one head and tail.
+    `kept`: what it quotes that stands nowhere else."""
+    sender = mail.sender.name or mail.sender.email if mail.sender else "(no sender)"
+    lines = [f"{sender}: {mail.subject or '(no subject)'}", ""]
+    lines += [f"From: {mail.sender}"] if mail.sender else []
+    lines += [f"To: {', '.join(map(str, mail.to))}"] if mail.to else []
+    lines += ["", excerpt(mail.body, _SHOWN)]
+    below = kept_history(mail, kept)
+    lines += ["", below] if below else []
+    lines += [f"({mail.note})"] if mail.note else []
+    return "\n".join(lines)
+
+
+def parts_of_mail_text(mail_text: str) -> tuple[str, str, str]:
+    """Of a mail as text: whose words, that stand nowhere else, it quotes, and the quotation; and what is said of how it
+    could be read."""
+    quoted, note = _KEPT.search(mail_text), _NOTE.search(mail_text)
+    return quoted[1] if quoted else "", quoted[2] if quoted else "", note[1] if note else ""
 
 
 def delimited(tag: str, text: str) -> str:

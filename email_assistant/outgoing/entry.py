@@ -1,5 +1,7 @@
-"""A row of the ledger: one outside effect, how far it has come, and what can go wrong with it."""
+"""A row of the ledger: one outside effect, how far it has come, and what can go wrong with it; and what a person made
+of a draft in Gmail."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
@@ -13,6 +15,12 @@ OURS: Final = ""
 WITHOUT_TEXT: Final = "(Its text is no longer kept here.)"
 """What stands in an action's arguments in the place of each text that was taken out after its time."""
 _AT: Final = "#"
+_WHY: Mapping[str, str] = {
+    "changed": "you changed its draft in Gmail",
+    "restored": "you changed its draft in Gmail back",
+    "sent": "you sent its draft in Gmail yourself",
+    "gone": "you discarded its draft in Gmail, or sent it in another way",
+}
 State = Literal["planned", "started", "done", "failed", "refused", "unknown"]
 
 
@@ -107,3 +115,32 @@ class Effect(Entry):
     """As what the person said to leave it, when they were asked about it again."""
     busy_until: datetime | None
     """A worker that is gone has started it, and its write may be under way until then; None: it is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class InGmail:
+    """What the person has made of a draft in Gmail."""
+
+    did: Literal["changed", "restored", "sent", "gone"]
+    """`gone`: it was discarded, or sent in a way that does not show."""
+    text: str = ""
+    """As they read it there."""
+    args: dict[str, Any] | None = None
+    """What our own letter that says the same is made of; None: it holds what such a letter can't, or is not there."""
+    message: str | None = None
+    """Gmail's id of what was sent."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is not there any more."""
+        return self.did in ("sent", "gone")
+
+    def is_known(self, heard: Mapping[str, Any] | None) -> bool:
+        """Whether this is what was last heard of."""
+        known = heard or {}
+        return (self.did, self.text, self.message) == tuple(known.get(name) for name in ("did", "text", "message"))
+
+    @property
+    def why(self) -> str:
+        """Why they are asked again."""
+        return _WHY[self.did]

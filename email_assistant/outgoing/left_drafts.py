@@ -18,44 +18,8 @@ from email_assistant.db.lease import HELD, Lease, LeaseLost
 from email_assistant.db.pool import Connection, Pool, fetched
 from email_assistant.google.errors import NotFound, Refused
 from email_assistant.google.gmail import Draft, Gmail
-from email_assistant.outgoing.entry import WITHOUT_TEXT, NotYetClear
+from email_assistant.outgoing.entry import WITHOUT_TEXT, InGmail, NotYetClear
 from email_assistant.outgoing.letters import Letter, drafts_of
-
-_WHY: Mapping[str, str] = {
-    "changed": "you changed its draft in Gmail",
-    "restored": "you changed its draft in Gmail back",
-    "sent": "you sent its draft in Gmail yourself",
-    "gone": "you discarded its draft in Gmail, or sent it in another way",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class InGmail:
-    """What the person has made of a draft in Gmail."""
-
-    did: Literal["changed", "restored", "sent", "gone"]
-    """`gone`: it was discarded, or sent in a way that does not show."""
-    text: str = ""
-    """As they read it there."""
-    args: dict[str, Any] | None = None
-    """What our own letter that says the same is made of; None: it holds what such a letter can't, or is not there."""
-    message: str | None = None
-    """Gmail's id of what was sent."""
-
-    @property
-    def is_over(self) -> bool:
-        """Whether it is not there any more."""
-        return self.did in ("sent", "gone")
-
-    def is_known(self, heard: Mapping[str, Any] | None) -> bool:
-        """Whether this is what was last heard of."""
-        known = heard or {}
-        return (self.did, self.text, self.message) == tuple(known.get(name) for name in ("did", "text", "message"))
-
-    @property
-    def why(self) -> str:
-        """Why they are asked again."""
-        return _WHY[self.did]
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from email_assistant.tools.mcp.pool import Servers
 from email_assistant.tools.mcp.tool import McpTool
 from email_assistant.tools.own.mailbox import Mailbox
 from email_assistant.tools.spec import (
+    MEETING,
     Arguments,
     Call,
     Conflicts,
@@ -38,7 +39,7 @@ from email_assistant.tools.spec import (
     ToolSpec,
     in_one_spelling,
 )
-from email_assistant.tools.times import MEETING, MeetingTime, moment
+from email_assistant.tools.times import MeetingTime, moment
 
 UPDATE_EVENT: Final = "update_event"
 EVENT_NOW: Final = "event_now"  # the argument that says what the event is, for which alone the call was approved

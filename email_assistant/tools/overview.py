@@ -5,7 +5,6 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Literal
 from uuid import UUID
 
 from mcp.types import Tool as Told
@@ -16,9 +15,7 @@ from email_assistant.tools.config import RuleFiles, Rules
 from email_assistant.tools.mcp.pool import Servers
 from email_assistant.tools.mcp.schema import UnusableTool, check_told
 from email_assistant.tools.mcp.seen import SeenTool, SeenTools
-from email_assistant.tools.spec import ServerDown
-
-State = Literal["ready", "off", "changed", "missing", "unusable", "down"]
+from email_assistant.tools.spec import ServerDown, ToolState
 
 
 class NoTool(AssistantError):
@@ -43,7 +40,7 @@ class ToolRow:
     is_own: bool  # whether that is ours
     review: Rule
     labels: Labels | None  # None: nobody has said what it touches
-    state: State
+    state: ToolState
     reason: str | None  # why it can't be used
 
 
@@ -90,7 +87,7 @@ class Overview:
         is_own = rules.foreign(name) is None
         return ToolRow(name, tool.type, tool.backend, is_own, tool.review, labels, state, reason)
 
-    async def _state(self, name: str, rules: Rules) -> tuple[State, str | None]:
+    async def _state(self, name: str, rules: Rules) -> tuple[ToolState, str | None]:
         labels, backend = rules.labels.get(name), rules.tools[name].backend
         if labels is not None and not labels.enabled:
             return "off", "it is switched off in tool_permissions.json"
@@ -102,7 +99,7 @@ class Overview:
             return "down", down.reason
         return await self._told(backend, told)
 
-    async def _told(self, server: str, told: Told | None) -> tuple[State, str | None]:
+    async def _told(self, server: str, told: Told | None) -> tuple[ToolState, str | None]:
         if told is None:
             return "missing", "its server does not offer it"
         try:

@@ -4,7 +4,7 @@ conversation or begins a new one."""
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 from uuid import UUID
 
 from pydantic import Field
@@ -21,8 +21,10 @@ from email_assistant.outgoing.entry import Effect, Unsent
 from email_assistant.outgoing.letters import Letter, Mailer
 from email_assistant.tools import senders
 from email_assistant.tools.mailbox import AnyMail, Held
+from email_assistant.tools.offered_times import OfferedTimes
 from email_assistant.tools.senders import AliasGone
 from email_assistant.tools.spec import (
+    LETTER,
     Arguments,
     Call,
     Kind,
@@ -32,10 +34,8 @@ from email_assistant.tools.spec import (
     ToolError,
     ToolSpec,
     in_one_spelling,
+    is_blank,
 )
-from email_assistant.tools.times import OfferedTimes
-
-LETTER: Final = "send_email_tool"  # what the tools are called that send a mail, the mail agent's and a chat's
 
 
 class SendingTool(Tool):
@@ -176,11 +176,6 @@ class SendEmailTool(SendingTool):
 
     async def letter(self, call: Call, arguments: Mapping[str, Any]) -> Letter:
         return await _reply(call, SendEmail.model_validate(arguments))
-
-
-def is_blank(kind: Kind, arguments: Mapping[str, Any]) -> bool:
-    """Whether what is proposed is a letter that the person is to write, as nothing was proposed for their mail."""
-    return kind == "draft" and not arguments.get("response_text", "blank")
 
 
 def is_left_as_draft(run: Mapping[str, Any], kind: Kind, arguments: Mapping[str, Any]) -> bool:

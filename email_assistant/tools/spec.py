@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, Literal, Protocol, TypeVar
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
@@ -14,6 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from email_assistant.errors import AssistantError, in_plain_words
 from email_assistant.mail.address import split_recipients
 from email_assistant.mail.characters import as_seen
+from email_assistant.settings.values import is_loopback
 
 if TYPE_CHECKING:  # an agent that has nothing to do with mail loads neither Google nor the database
     from email_assistant.accounts.account import Account
@@ -24,6 +26,9 @@ if TYPE_CHECKING:  # an agent that has nothing to do with mail loads neither Goo
 Answer = Literal["accept", "edit", "ignore", "response"]
 Progress = Callable[[str], None]  # takes one line of what a tool says while it works; written by others, so data
 Kind = Literal["draft", "meeting", "confirmation", "notification", "question", "link", "in_doubt"]
+ToolState = Literal["ready", "off", "changed", "missing", "unusable", "down"]
+LETTER: Final = "send_email_tool"  # what the tools are called that send a mail, the mail agent's and a chat's
+MEETING: Final = "schedule_meeting_tool"  # what the tool is called that proposes one
 
 
 NEEDS_MAILBOX: Final = (
@@ -52,6 +57,26 @@ class LinkNeeded(AssistantError):
         self.url = url
         self.message = message
         self.elicitation_id = elicitation_id
+
+
+def leads_to(url: str, *, here: bool) -> str | None:
+    """The host of a link that may be shown: one of https or, from a server on this machine's loopback, of http to it.
+
+    None: it is neither, or hides where it leads.
+
+    Args:
+        here: its server is on loopback.
+    """
+    if any(ord(c) <= 32 or ord(c) >= 127 or c == "\\" for c in url):
+        return None
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+        if not host or "@" in parts.netloc or parts.port == 0:
+            return None
+    except ValueError:
+        return None
+    return host if parts.scheme == "https" or (parts.scheme == "http" and here and is_loopback(host)) else None
 
 
 class FormNeeded(AssistantError):
@@ -311,3 +336,8 @@ class Arguments(BaseModel):
     """Base of all argument models: unknown fields are refused, since they show that the model means another tool."""
 
     model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
+
+
+def is_blank(kind: Kind, arguments: Mapping[str, Any]) -> bool:
+    """Whether what is proposed is a letter that the person is to write, as nothing was proposed for their mail."""
+    return kind == "draft" and not arguments.get("response_text", "blank")

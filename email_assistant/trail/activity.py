@@ -13,7 +13,7 @@ from email_assistant.db.pool import Pool, fetched, fetched_as
 from email_assistant.db.statements import statements
 from email_assistant.mail.diff import survival
 from email_assistant.outgoing.entry import WITHOUT_TEXT
-from email_assistant.tools.sending import LETTER
+from email_assistant.tools.spec import LETTER
 
 _SQL = statements("trail", "activity.sql")
 _LEAST_MONEY: Final = 0.01

@@ -17,7 +17,7 @@ from email_assistant.mail.report import note
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.rules import Rule, origin_words
 from email_assistant.outgoing.entry import server_at
-from email_assistant.tools.sending import is_blank
+from email_assistant.tools.spec import is_blank
 
 What = Literal[
     "received", "classified", "corrected", "started", "retried", "proposed", "decided", "applied", "superseded",

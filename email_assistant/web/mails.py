@@ -1,7 +1,6 @@
 """`/api/mails` and `/api/accounts`: what came in, where, and what became of it; `/api/export` and
 `/api/mails/{id}/forget`: all that is stored of the person, to take along, and to let go."""
 
-from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Annotated, Any, Self
@@ -11,17 +10,14 @@ from fastapi import Query
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
-from email_assistant.accounts.account import Account, Mode
-from email_assistant.accounts.account import State as AccountState
 from email_assistant.db.export import zipped
 from email_assistant.inbox.items import PAGE
 from email_assistant.inbox.mails import Class, State
 from email_assistant.trail.story import What
-from email_assistant.usage import Day
 from email_assistant.web.errors import documented
 from email_assistant.web.inbox import MOST
 from email_assistant.web.routers import Assistant, BlankAsNone, ToldTrail, for_programs
-from email_assistant.web.schemas import Given, MailOut, Told
+from email_assistant.web.schemas import AccountOut, Given, MailOut, Told
 from email_assistant.work.forgetting import WhatGoes
 
 OfAccount = Annotated[
@@ -62,45 +58,6 @@ class TrailOut(BaseModel):
     mail: MailOut
     events: list[TrailEvent]
     facts: list[str] = Field(description="What has no time: its label, what it cost, and how the logs name it.")
-
-
-class Today(Told):
-    """The use of models since midnight of the account's timezone, and what is allowed for the day."""
-
-    tokens: int
-    most_tokens: int | None
-    money: float = Field(description="By EMAIL_ASSISTANT_PRICES, in their currency.")
-    most_money: float | None
-
-
-class OlderMail(Told):
-    """How far the fetching of mail from before the account was connected is."""
-
-    done: int
-    total: int
-    seconds_left: int | None = Field(description="At the pace of late; null until that is known.")
-
-
-class AccountOut(Told):
-    """A connected mailbox."""
-
-    address: str
-    state: AccountState
-    mode: Mode = Field(
-        description="What becomes of proposals: shown only, left as Gmail drafts too, or done if accepted."
-    )
-    timezone: str | None
-    last_sync: datetime | None = Field(validation_alias="listed_at")
-    last_error: str | None
-    watch_error: str | None = Field(description="Why Gmail does not push, though it was asked to; polling goes on.")
-    spent_until: datetime | None = Field(description="The day's budget for models is spent until then.")
-    older_mail: OlderMail | None = Field(description="Null unless mail from before the connection is being fetched.")
-    today: Today
-
-    @classmethod
-    def of(cls, account: Account, day: Day) -> Self:
-        more = {"spent_until": account.spent_until, "older_mail": account.older_mail, "today": day}
-        return cls.model_validate({**asdict(account), **more})
 
 
 class AccountPage(BaseModel):

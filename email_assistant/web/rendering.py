@@ -18,13 +18,13 @@ from email_assistant.inbox.describe import (
     NOT_IN_COPY,
     UNKNOWN_CONFLICTS,
     in_gmail,
-    parts_of_mail_text,
     words_of_newer,
 )
 from email_assistant.inbox.sentences import cut, link_host, moment
 from email_assistant.mail.address import address_of
 from email_assistant.mail.charset import listed, plain
 from email_assistant.mail.history import passages, unwrapped
+from email_assistant.mail.prompt import parts_of_mail_text
 from email_assistant.mail.two_parts import DIFFER
 from email_assistant.plugins import foot_links
 from email_assistant.web.wording import (

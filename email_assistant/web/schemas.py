@@ -1,11 +1,14 @@
 """The JSON that the API takes and gives."""
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from email_assistant.accounts.account import Account, Mode
+from email_assistant.accounts.account import State as AccountState
 from email_assistant.gate.call import Labels
 from email_assistant.gate.call import Rule as ReviewRule
 from email_assistant.inbox.items import MOST_AT_ONCE, NIL
@@ -14,8 +17,8 @@ from email_assistant.inbox.mails import Class
 from email_assistant.inbox.mails import State as MailState
 from email_assistant.inbox.marks import MarkKind
 from email_assistant.memory.rules import Profile
-from email_assistant.tools.overview import State as ToolState
-from email_assistant.tools.spec import Answer, Kind
+from email_assistant.tools.spec import Answer, Kind, ToolState
+from email_assistant.usage import Day
 
 
 class Told(BaseModel):
@@ -372,3 +375,42 @@ class AcceptTool(Given):
     """A person's word that a tool which has changed may be used."""
 
     hash: str = Field(max_length=64, description="The `new_hash` that they were shown.")
+
+
+class Today(Told):
+    """The use of models since midnight of the account's timezone, and what is allowed for the day."""
+
+    tokens: int
+    most_tokens: int | None
+    money: float = Field(description="By EMAIL_ASSISTANT_PRICES, in their currency.")
+    most_money: float | None
+
+
+class OlderMail(Told):
+    """How far the fetching of mail from before the account was connected is."""
+
+    done: int
+    total: int
+    seconds_left: int | None = Field(description="At the pace of late; null until that is known.")
+
+
+class AccountOut(Told):
+    """A connected mailbox."""
+
+    address: str
+    state: AccountState
+    mode: Mode = Field(
+        description="What becomes of proposals: shown only, left as Gmail drafts too, or done if accepted."
+    )
+    timezone: str | None
+    last_sync: datetime | None = Field(validation_alias="listed_at")
+    last_error: str | None
+    watch_error: str | None = Field(description="Why Gmail does not push, though it was asked to; polling goes on.")
+    spent_until: datetime | None = Field(description="The day's budget for models is spent until then.")
+    older_mail: OlderMail | None = Field(description="Null unless mail from before the connection is being fetched.")
+    today: Today
+
+    @classmethod
+    def of(cls, account: Account, day: Day) -> Self:
+        more = {"spent_until": account.spent_until, "older_mail": account.older_mail, "today": day}
+        return cls.model_validate({**asdict(account), **more})

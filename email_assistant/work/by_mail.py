@@ -19,15 +19,14 @@ from email_assistant.db.pool import Pool
 from email_assistant.gate.policy import GateSession
 from email_assistant.google.errors import NotFound, Refused
 from email_assistant.google.quota import Urgency
-from email_assistant.inbox.describe import mail_as_text
 from email_assistant.inbox.questions import Asked, Questions
 from email_assistant.inbox.recipients import Recipients
+from email_assistant.mail.prompt import mail_as_text
 from email_assistant.memory.rules import cached_rules
 from email_assistant.outgoing.left_drafts import LeftDrafts
 from email_assistant.tools.registry import Registry
 from email_assistant.tools.sending import is_left_as_draft
-from email_assistant.tools.spec import NO_CONFLICTS, Call, Conflicts
-from email_assistant.tools.times import MEETING
+from email_assistant.tools.spec import MEETING, NO_CONFLICTS, Call, Conflicts
 from email_assistant.work.conversations import Conversation, Conversations, given_to_run, quoted_alone
 from email_assistant.work.driver import Workflow
 from email_assistant.work.evidence import Evidence, outsiders

@@ -19,11 +19,11 @@ from email_assistant.inbox.questions import Questions
 from email_assistant.mail.message import Mail
 from email_assistant.mail.parse import parse_gmail
 from email_assistant.outgoing.effects import Ledger
-from email_assistant.outgoing.entry import InDoubt, NotYetClear
-from email_assistant.outgoing.left_drafts import InGmail, LeftDraft, LeftDrafts
+from email_assistant.outgoing.entry import InDoubt, InGmail, NotYetClear
+from email_assistant.outgoing.left_drafts import LeftDraft, LeftDrafts
 from email_assistant.outgoing.letters import written_into
-from email_assistant.tools.sending import LETTER, is_left_as_draft, read_back, subject_of, written
-from email_assistant.tools.spec import Call, ServerDown, ToolError
+from email_assistant.tools.sending import is_left_as_draft, read_back, subject_of, written
+from email_assistant.tools.spec import LETTER, Call, ServerDown, ToolError
 from email_assistant.user_file import BadFile
 from email_assistant.work.conversations import Conversation, ThreadMail
 from email_assistant.work.rows import RunRow

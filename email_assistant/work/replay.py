@@ -22,8 +22,7 @@ from email_assistant.mail.diff import Survival, survival
 from email_assistant.memory.senders import believed, deciding
 from email_assistant.model import BadAnswer, ModelFault, ModelRefused
 from email_assistant.model.asking import several
-from email_assistant.tools.sending import LETTER
-from email_assistant.tools.spec import ToolError
+from email_assistant.tools.spec import LETTER, ToolError
 from email_assistant.work.conversations import Conversations, StoredMail, UnreadableMail, conversation_text, triage_text
 from email_assistant.work.handover import came_after, never_answered
 from email_assistant.work.outcomes import precedents

@@ -26,13 +26,13 @@ from email_assistant.agents.mail.graph import NOTIFY_ACTION
 from email_assistant.agents.mail.run import ReplyNeeds
 from email_assistant.app import App, open_app, open_chat
 from email_assistant.gate.doubt import Doubt
-from email_assistant.inbox.describe import mail_as_text
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.marks import Mark
 from email_assistant.inbox.questions import Asked
 from email_assistant.inbox.recipients import RecipientMarks
 from email_assistant.mail.address import Address
 from email_assistant.mail.message import Mail
+from email_assistant.mail.prompt import mail_as_text
 from email_assistant.settings import Settings
 from email_assistant.web.app import create_api
 from email_assistant.web.auth import Key, OwnName

@@ -1,7 +1,10 @@
 """What a person reads and types in a shell while the program runs: what waits, times, ids, and how to take it back."""
 
+import json
 import re
 import shlex
+import subprocess
+import sys
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
@@ -24,6 +27,27 @@ class TestStatus:
         daemon.pending(2)
         assert "Waiting for you: 2\n" in daemon.cli("status")
         assert daemon.cli("status", "--json")["waiting"] == 2
+
+    def test_commands_that_only_read_load_no_models_tools_and_pages(self, daemon: Daemon) -> None:
+        """Whoever asks again and again pays for each import: they were two thirds of what `status` took."""
+        script = (
+            "import json, sys\n"
+            "from email_assistant.cli import main\n"
+            "for words in ['status', 'status --json', 'inbox list', 'inbox list --json', 'mails', 'activity']:\n"
+            "    sys.argv = ['email-assistant', *words.split()]\n"
+            "    try:\n"
+            "        main()\n"
+            "    except SystemExit as end:\n"
+            "        assert not end.code, (words, end.code)\n"
+            "print(json.dumps(sorted(sys.modules)), file=sys.stderr)\n"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", script], env=daemon.environment, cwd=daemon.home, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        loaded = set(json.loads(done.stderr.splitlines()[-1]))
+        assert "email_assistant.inbox.person" in loaded
+        assert not loaded & {"fastapi", "jinja2", "langchain_core", "mcp", "openai", "sklearn", "starlette"}
 
     def test_an_unexpected_error_of_a_poll_stands_there(
         self, daemon: Daemon, google: Google, model: Model, database_url: str

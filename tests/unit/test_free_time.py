@@ -11,7 +11,8 @@ from email_assistant.google.calendar import Event
 from email_assistant.settings import Settings
 from email_assistant.settings.values import WorkingHours
 from email_assistant.tools.check_calendar import free_slots, told
-from email_assistant.tools.times import days_named, time_warnings
+from email_assistant.tools.offered_times import days_named
+from email_assistant.tools.times import time_warnings
 
 BERLIN = ZoneInfo("Europe/Berlin")
 MONDAY = date(2031, 6, 2)

@@ -31,7 +31,6 @@ from email_assistant.gate.names import called, words
 from email_assistant.gate.policy import GateSession, decide
 from email_assistant.gate.sessions import arguments_in
 from email_assistant.gate.spoken import Spoken, is_asked_for
-from email_assistant.inbox.describe import mail_as_text
 from email_assistant.mail import css, history, two_parts
 from email_assistant.mail.address import Address, address_of, in_ascii, is_recipient, parse_addresses, split_recipients
 from email_assistant.mail.characters import People, address_inside, as_seen, clean, resemblance
@@ -47,7 +46,7 @@ from email_assistant.mail.links import bare_urls, link_note
 from email_assistant.mail.message import Mail
 from email_assistant.mail.parse import parse_bytes, parse_gmail, without_files
 from email_assistant.mail.phrases import subject_of_conversation
-from email_assistant.mail.prompt import delimited, for_prompt, rule, shorten_blocks
+from email_assistant.mail.prompt import delimited, for_prompt, mail_as_text, rule, shorten_blocks
 from email_assistant.mail.rich import NotShown, sanitised
 from email_assistant.mail.stored import StoredTexts, history_of
 from email_assistant.memory import markdown
@@ -59,7 +58,7 @@ from email_assistant.model.calls import read_calls
 from email_assistant.model.structured import read_object
 from email_assistant.sync.past_mails import Recorded
 from email_assistant.tools.control import is_no_question
-from email_assistant.tools.times import spoken_times
+from email_assistant.tools.offered_times import spoken_times
 from email_assistant.trail.chat_tools import _matching
 from email_assistant_servers.google_sandbox import mime as sandbox
 

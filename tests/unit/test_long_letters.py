@@ -8,10 +8,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from email_assistant.inbox.describe import mail_as_text
 from email_assistant.mail.excerpt import excerpt, tokens
 from email_assistant.mail.message import Mail
 from email_assistant.mail.parse import parse_bytes
+from email_assistant.mail.prompt import mail_as_text
 from email_assistant.work.conversations import StoredMail, conversation_text, triage_text
 from tests.benchmark.tokens import count_tokens
 

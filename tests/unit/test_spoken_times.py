@@ -4,7 +4,7 @@ from datetime import time
 
 import pytest
 
-from email_assistant.tools.times import spoken_times
+from email_assistant.tools.offered_times import spoken_times
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,9 @@ from datetime import UTC
 # ruff: noqa: E501 - lines as programs write them
 import pytest
 
-from email_assistant.inbox.describe import mail_as_text
 from email_assistant.mail.message import Mail
 from email_assistant.mail.parse import parse_bytes
-from email_assistant.mail.prompt import LEFT_OUT, for_prompt
+from email_assistant.mail.prompt import LEFT_OUT, for_prompt, mail_as_text
 from email_assistant.mail.stored import StoredTexts, history_of, not_stored
 
 QUESTION = "How many tiles does the roof of the barn need, and who brings them up there by Friday?\nTom"

@@ -32,8 +32,7 @@ from email_assistant.google.errors import NotFound, Refused, Transient
 from email_assistant.memory.rules import Rule, numbered
 from email_assistant.memory.senders import BY_RULE, SenderRule, believed, deciding
 from email_assistant.spans import in_span
-from email_assistant.tools.sending import LETTER, is_blank
-from email_assistant.tools.spec import Answer, Call, FormNeeded
+from email_assistant.tools.spec import LETTER, Answer, Call, FormNeeded, is_blank
 from email_assistant.usage import BudgetSpent
 
 NOTIFY_ACTION = "Email Assistant: notify"

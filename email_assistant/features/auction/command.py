@@ -1,6 +1,5 @@
 """`email-assistant auction`: bidders and sellers at one table, on the loop that the mail agent runs on."""
 
-import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Sequence
@@ -108,6 +107,8 @@ async def opened_sellers(model: str | None, prompt: Path | None) -> "AsyncIterat
     if model is None:
         yield by_rule
         return
+    import asyncio
+
     from email_assistant.app import open_models
 
     try:
@@ -144,6 +145,8 @@ class PersonBidder:
         self.name = name
 
     async def propose(self, messages: "Sequence[AnyMessage]", table: "SaleTable") -> "AIMessage":
+        import asyncio
+
         from email_assistant.features.auction.bidders import Action
         from email_assistant.features.auction.tools import FINISH
 

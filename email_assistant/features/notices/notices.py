@@ -22,7 +22,7 @@ from email_assistant.inbox.sentences import sentence
 from email_assistant.mail.characters import clean
 from email_assistant.mail.charset import cut
 from email_assistant.outward import Answer, Outward, TargetRefused, Unreachable
-from email_assistant.tools.sending import LETTER
+from email_assistant.tools.spec import LETTER
 
 log = logging.getLogger(__name__)
 

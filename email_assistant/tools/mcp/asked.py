@@ -2,35 +2,12 @@
 fill in a form (MCP, "Elicitation")."""
 
 from typing import Annotated, Any, Final, Literal
-from urllib.parse import urlsplit
 
 from mcp import types
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
-from email_assistant.settings.values import is_loopback
 from email_assistant.tools.mcp.content import one_line, quoted
-from email_assistant.tools.spec import FormNeeded, LinkNeeded, ToolError
-
-
-def leads_to(url: str, *, here: bool) -> str | None:
-    """The host of a link that may be shown: one of https or, from a server on this machine's loopback, of http to it.
-
-    None: it is neither, or hides where it leads.
-
-    Args:
-        here: its server is on loopback.
-    """
-    if any(ord(c) <= 32 or ord(c) >= 127 or c == "\\" for c in url):
-        return None
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname
-        if not host or "@" in parts.netloc or parts.port == 0:
-            return None
-    except ValueError:
-        return None
-    return host if parts.scheme == "https" or (parts.scheme == "http" and here and is_loopback(host)) else None
-
+from email_assistant.tools.spec import FormNeeded, LinkNeeded, ToolError, leads_to
 
 _MOST_WORDS: Final = 500
 _MOST_FIELDS: Final = 10

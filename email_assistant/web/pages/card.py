@@ -12,7 +12,7 @@ from email_assistant.inbox.answers import BESIDE, DONE, REFINEMENTS, Refined, Re
 from email_assistant.inbox.items import Conflict, Invalid, Item
 from email_assistant.inbox.sentences import sentence, would_do
 from email_assistant.mail.compose import reply_subject
-from email_assistant.tools.sending import LETTER
+from email_assistant.tools.spec import LETTER
 from email_assistant.tools.times import MeetingTime
 from email_assistant.web.forms import Field, ProposalForm, form_of
 from email_assistant.web.pages.answered import BY

@@ -15,7 +15,8 @@ from email_assistant.app import App
 from email_assistant.google.calendar import Event
 from email_assistant.google.errors import GoogleError
 from email_assistant.inbox.items import Item
-from email_assistant.tools.times import MeetingTime, as_written, days_named
+from email_assistant.tools.offered_times import days_named
+from email_assistant.tools.times import MeetingTime, as_written
 from email_assistant.web.pages.proposal import LETTER_TEXT
 from email_assistant.web.rendering import render
 from email_assistant.web.routers import Assistant, ItemId, for_pages
